@@ -1,0 +1,50 @@
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip, createZstdCompress } from 'node:zlib'
+import { exportLines } from '../history/export.ts'
+import type { Position } from '../history/position.ts'
+import { EXIT, printBytes, type Terminal } from './output.ts'
+import { startProgress } from './progress.ts'
+import { type OfflineTarget, openOfflineStore } from './store.ts'
+
+export type ExportArguments = OfflineTarget & {
+  from: Position | undefined
+  to: Position | undefined
+  /** Standard output unless given; the ending .gz or .zst compresses. */
+  output: string | undefined
+}
+
+const NEWLINE = 10
+
+/** `annals export`: writes updates as NDJSON, in the format that `annals import` reads. */
+export async function runExport(args: ExportArguments, terminal: Terminal): Promise<number> {
+  await using store = await openOfflineStore({ ...args, create: false })
+  const progress = startProgress(terminal, { json: false, name: 'export' })
+  const { updates, imports } = store.history.view
+  const isWhole = args.from === undefined && args.to === undefined
+  let written = 0
+  let bytes = 0
+  async function* lines() {
+    for await (const chunk of exportLines(store.history, args)) {
+      for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1))
+        written += 1
+      bytes += chunk.length
+      yield chunk
+      const total = isWhole ? updates + imports : undefined
+      progress.report({ total, done: written, updates: written, note: printBytes(bytes) })
+    }
+  }
+  const source = Readable.from(lines(), { objectMode: false })
+  const { output } = args
+  if (output === undefined) {
+    await pipeline(source, terminal.stdout, { end: false })
+  } else {
+    const file = createWriteStream(output, { flush: true })
+    if (output.endsWith('.gz')) await pipeline(source, createGzip(), file)
+    else if (output.endsWith('.zst')) await pipeline(source, createZstdCompress(), file)
+    else await pipeline(source, file)
+  }
+  progress.end()
+  return EXIT.ok
+}

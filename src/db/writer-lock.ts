@@ -1,0 +1,99 @@
+import pg from 'pg'
+import { destroy, ignoreBrokenConnection, type PostgresConnection } from './postgres-client.ts'
+import { toPostgresError } from './postgres-error.ts'
+
+const CONNECT_TIMEOUT_MS = 10_000
+// How often the holder asks whether its connection, and with it the lock, is still there, and how
+// long it waits for the answer: a lost lock is noticed within the sum of both.
+const HEARTBEAT_MS = 5_000
+const HEARTBEAT_TIMEOUT_MS = 5_000
+// How soon the server gives up a holder that has vanished without closing its connection.
+const SERVER_KEEPALIVE_SECONDS = 5
+const SERVER_KEEPALIVE_COUNT = 3
+
+// Any number will do that no other program uses for its own lock in the same database.
+const ADVISORY_LOCK_CLASS = 0x616e6e62
+
+export type WriterLockOptions = {
+  connection: PostgresConnection
+  schema: string
+  heartbeatMs?: number
+  heartbeatTimeoutMs?: number
+}
+
+export type WriterLock = {
+  /** Aborted when the lock is no longer ours; whoever writes must stop. */
+  lost: AbortSignal
+  release(): Promise<void>
+}
+
+/**
+ * Claims the right to write into a schema, across all processes and machines; undefined when another
+ * holds it. The claim is an advisory lock of a connection of its own, which the server ends with the
+ * connection. (With SQLite the data directory's lock does this.)
+ */
+export async function tryWriterLock(options: WriterLockOptions): Promise<WriterLock | undefined> {
+  const { heartbeatMs = HEARTBEAT_MS, heartbeatTimeoutMs = HEARTBEAT_TIMEOUT_MS } = options
+  const client = new pg.Client({
+    ...options.connection,
+    application_name: 'annals writer lock',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: heartbeatTimeoutMs,
+    keepAlive: true,
+  })
+  const lost = new AbortController()
+  client.on('error', ignoreBrokenConnection)
+  client.on('end', () => lost.abort())
+  try {
+    await client.connect()
+    if (!(await claim(client, options.schema))) {
+      await client.end()
+      return undefined
+    }
+  } catch (error) {
+    destroy(client)
+    throw toPostgresError(error)
+  }
+
+  let heartbeat: NodeJS.Timeout | undefined
+  async function beat(): Promise<void> {
+    try {
+      await client.query('select 1')
+      if (!lost.signal.aborted) heartbeat = setTimeout(beat, heartbeatMs)
+    } catch {
+      destroy(client)
+      lost.abort()
+    }
+  }
+  heartbeat = setTimeout(beat, heartbeatMs)
+  lost.signal.addEventListener('abort', () => clearTimeout(heartbeat))
+
+  return {
+    lost: lost.signal,
+    async release() {
+      clearTimeout(heartbeat)
+      if (lost.signal.aborted) return
+      try {
+        await client.query('select pg_advisory_unlock_all()')
+        await client.end()
+      } catch {
+        // The server frees the lock with the connection.
+        destroy(client)
+      }
+    },
+  }
+}
+
+async function claim(client: pg.Client, schema: string): Promise<boolean> {
+  await client.query(
+    `select set_config('tcp_keepalives_idle', $1, false),
+      set_config('tcp_keepalives_interval', $1, false),
+      set_config('tcp_keepalives_count', $2, false)`,
+    [String(SERVER_KEEPALIVE_SECONDS), String(SERVER_KEEPALIVE_COUNT)],
+  )
+  const { rows } = await client.query('select pg_try_advisory_lock($1, hashtext($2)) as claimed', [
+    ADVISORY_LOCK_CLASS,
+    schema,
+  ])
+  return rows[0].claimed === true
+}

@@ -1,0 +1,44 @@
+import type { FastifyInstance } from 'fastify'
+import { PlainError } from '../http/plain-error.ts'
+import type { Health } from './checks.ts'
+
+export type AppStatus = {
+  id: string
+  version: string
+  /** When this version was made, ISO-8601. */
+  commitTime: string
+  startedAt: number
+  ports: () => Record<string, number>
+}
+
+/** /readyz and /livez for the apps that need no token: plain text, or `{error}` when not ready. */
+export async function probeRoutes(
+  app: FastifyInstance,
+  { health }: { health: Health },
+): Promise<void> {
+  app.get('/livez', async (_request, reply) => reply.type('text/plain').send('The process runs.\n'))
+  app.get('/readyz', async (_request, reply) => {
+    const verdict = await health.verdict()
+    if (verdict.ready) return reply.type('text/plain').send('The node is ready.\n')
+    const failures = verdict.failures.map(({ name, reason }) => `${name}: ${reason}`)
+    throw new PlainError(503, `The node is not ready. ${failures.join(' ')}`)
+  })
+}
+
+/** /version and /status as the apps of the deployed network have them. */
+export async function statusRoutes(
+  app: FastifyInstance,
+  options: { health: Health; status: AppStatus },
+): Promise<void> {
+  const { health, status } = options
+  app.get('/version', async () => ({ version: status.version, commit_ts: status.commitTime }))
+  app.get('/status', async () => ({
+    success: {
+      id: status.id,
+      uptime: `PT${((Date.now() - status.startedAt) / 1000).toFixed(3)}S`,
+      ports: status.ports(),
+      active: (await health.verdict()).ready,
+      extra: {},
+    },
+  }))
+}

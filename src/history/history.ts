@@ -1,0 +1,75 @@
+import type { Db } from '../db/db.ts'
+import { appendBatch } from './append.ts'
+import type { PreparedUpdate } from './encode.ts'
+import { createFrameCache, type FrameCache } from './frame-cache.ts'
+import { type PageRequest, type Run, readPage } from './pages.ts'
+import { loadView, type View } from './view.ts'
+
+/** The ordered history of updates, open for reading and, by its one writer, for appending. */
+export type History = {
+  readonly db: Db
+  readonly cache: FrameCache
+  /** The newest prefix that this process knows. */
+  readonly view: View
+  append(batch: PreparedUpdate[]): Promise<void>
+  readPage(request: PageRequest): AsyncGenerator<Run[]>
+  /** Looks for updates that another process has appended. */
+  refresh(): Promise<View>
+}
+
+export type HistoryOptions = {
+  db: Db
+  /** Decoded frames kept in memory. */
+  cacheBytes: number
+  /** Whether another process appends; then the store is asked now and then for what is new. */
+  isFollower?: boolean
+}
+
+/** A follower's pages are at most this much behind the writer's. */
+const FOLLOW_INTERVAL_MS = 250
+
+export async function openHistory(options: HistoryOptions): Promise<History> {
+  const { db, cacheBytes, isFollower = false } = options
+  const cache = createFrameCache({ db, bytesMax: cacheBytes })
+  let view = await loadView(db)
+  let isCurrent = true
+  let refreshedAt = performance.now()
+  // Appends and refreshes run one at a time, in the order of the calls; a failure stops none of them.
+  let lastTurn: Promise<unknown> = Promise.resolve()
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = lastTurn.then(work)
+    lastTurn = turn.catch(() => {})
+    return turn
+  }
+  return {
+    db,
+    cache,
+    get view() {
+      return view
+    },
+    append(batch) {
+      if (batch.length === 0) return Promise.resolve()
+      return inTurn(async () => {
+        if (!isCurrent) view = await loadView(db, view)
+        // A commit whose answer is lost may have happened: look again before the next one.
+        isCurrent = false
+        view = await appendBatch(db, view, batch)
+        isCurrent = true
+      })
+    },
+    async *readPage(request) {
+      if (isFollower && performance.now() - refreshedAt > FOLLOW_INTERVAL_MS) await refresh()
+      yield* readPage({ db, cache, view }, request)
+    },
+    refresh,
+  }
+
+  function refresh(): Promise<View> {
+    return inTurn(async () => {
+      view = await loadView(db, view)
+      isCurrent = true
+      refreshedAt = performance.now()
+      return view
+    })
+  }
+}

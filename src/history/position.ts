@@ -1,0 +1,31 @@
+import {
+  INSTANT_MAX,
+  INSTANT_MIN,
+  type Instant,
+  instantFromMicros,
+  microsOf,
+} from '../values/instant.ts'
+
+/** A place in the history: updates are ordered by migration id, then by record time. */
+export type Position = { migrationId: bigint; recordTime: Instant }
+
+/** Updates that re-create the active contracts of a migration carry this record time. */
+export const IMPORT_RECORD_TIME = INSTANT_MIN
+
+export function comparePositions(a: Position, b: Position): number {
+  if (a.migrationId !== b.migrationId) return a.migrationId < b.migrationId ? -1 : 1
+  if (a.recordTime === b.recordTime) return 0
+  return a.recordTime < b.recordTime ? -1 : 1
+}
+
+export function printPosition(position: Position): string {
+  return `${position.migrationId},${position.recordTime}`
+}
+
+/** A position that everything at or after the given one comes after. */
+export function justBefore({ migrationId, recordTime }: Position): Position {
+  const previous = instantFromMicros(microsOf(recordTime) - 1n)
+  return previous === undefined
+    ? { migrationId: migrationId - 1n, recordTime: INSTANT_MAX }
+    : { migrationId, recordTime: previous }
+}

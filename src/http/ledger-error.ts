@@ -1,0 +1,305 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** 32 hex digits: the client's W3C trace, or one of our own. */
+    traceId: string
+  }
+}
+
+/** Longer sentences are cut: an error must fit a log line and a terminal. */
+const CAUSE_CHARACTERS_MAX = 512
+/** Entries of `context` are hints, not documents. */
+const CONTEXT_VALUE_CHARACTERS_MAX = 256
+/** Upstream keeps a whole error under 4 KiB; ids are at most 255 characters, so 8 resources fit. */
+const RESOURCES_MAX = 8
+
+/** The categories of ledger errors: each decides the HTTP status and the gRPC code. */
+const CATEGORIES = {
+  transient: { id: 1, grpc: 14, status: 503, retry: true, redacted: false },
+  contention: { id: 2, grpc: 10, status: 409, retry: true, redacted: false },
+  deadline: { id: 3, grpc: 4, status: 504, retry: true, redacted: false },
+  internal: { id: 4, grpc: 13, status: 500, retry: false, redacted: true },
+  unauthenticated: { id: 6, grpc: 16, status: 401, retry: false, redacted: true },
+  denied: { id: 7, grpc: 7, status: 403, retry: false, redacted: true },
+  invalid: { id: 8, grpc: 3, status: 400, retry: false, redacted: false },
+  precondition: { id: 9, grpc: 9, status: 400, retry: false, redacted: false },
+  exists: { id: 10, grpc: 6, status: 409, retry: false, redacted: false },
+  missing: { id: 11, grpc: 5, status: 404, retry: false, redacted: false },
+  outOfRange: { id: 12, grpc: 11, status: 400, retry: true, redacted: false },
+  unsupported: { id: 14, grpc: 12, status: 501, retry: false, redacted: true },
+} as const
+
+export type LedgerErrorCategory = keyof typeof CATEGORIES
+
+export type LedgerErrorOptions = {
+  code: string
+  category: LedgerErrorCategory
+  /** The sentence for the client: what went wrong and what to do. */
+  cause: string
+  context?: Record<string, string>
+  resources?: [type: string, name: string][]
+  /** For the few HTTP conditions (405, 413 …) that no category knows. */
+  status?: number
+  headers?: Record<string, string>
+  /** For the log only: what a redacted answer does not say. Never a token, never a secret. */
+  detail?: string
+}
+
+/** A refusal that reaches the client as the ledger error body. */
+export class LedgerError extends Error {
+  override name = 'LedgerError'
+  readonly code: string
+  readonly category: LedgerErrorCategory
+  readonly context: Record<string, string>
+  readonly resources: [type: string, name: string][]
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly detail: string | undefined
+
+  constructor(options: LedgerErrorOptions) {
+    super(options.cause)
+    this.code = options.code
+    this.category = options.category
+    this.context = options.context ?? {}
+    this.resources = options.resources ?? []
+    this.status = options.status ?? CATEGORIES[options.category].status
+    this.headers = options.headers ?? {}
+    this.detail = options.detail
+  }
+}
+
+/** All ten keys, always, in this order; `null` where there is nothing to say. */
+export type LedgerErrorBody = {
+  code: string
+  cause: string
+  correlationId: string | null
+  traceId: string | null
+  context: Record<string, string>
+  resources: [type: string, name: string][]
+  errorCategory: number
+  grpcCodeValue: number | null
+  retryInfo: string | null
+  definiteAnswer: boolean | null
+}
+
+/** The JSON body of an error. Redacted categories say nothing but how to ask the operator. */
+export const ledgerErrorBody = (
+  error: LedgerError,
+  ids: { correlationId: string; traceId: string },
+): LedgerErrorBody => {
+  const category = CATEGORIES[error.category]
+  if (category.redacted) {
+    return {
+      code: 'NA',
+      cause:
+        'The request was refused for a reason that is not told here. Ask the operator of this node, who finds it in the log under the correlation id.',
+      ...ids,
+      context: {},
+      resources: [],
+      errorCategory: -1,
+      grpcCodeValue: category.grpc,
+      retryInfo: null,
+      definiteAnswer: null,
+    }
+  }
+  const context: Record<string, string> = {
+    category: String(category.id),
+    definite_answer: 'false',
+    tid: ids.traceId,
+  }
+  for (const [key, value] of Object.entries(error.context)) {
+    context[key] = cut(value, CONTEXT_VALUE_CHARACTERS_MAX)
+  }
+  return {
+    code: error.code,
+    cause: cut(error.message, CAUSE_CHARACTERS_MAX),
+    ...ids,
+    context,
+    resources: error.resources
+      .slice(0, RESOURCES_MAX)
+      .map(([type, name]) => [type, cut(name, CONTEXT_VALUE_CHARACTERS_MAX)]),
+    errorCategory: category.id,
+    grpcCodeValue: category.grpc,
+    retryInfo: category.retry ? '1 second' : null,
+    definiteAnswer: false,
+  }
+}
+
+/** The one place where an error of the ledger API becomes an answer. Use as Fastify's error handler. */
+export const ledgerErrorHandler = (
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply => {
+  const ledgerError = toLedgerError(error)
+  const ids = { correlationId: newTraceId(), traceId: request.traceId || newTraceId() }
+  const record = { ...ids, code: ledgerError.code, status: ledgerError.status }
+  if (ledgerError.status >= 500) {
+    request.log.error({ ...record, err: error }, 'ledger API request failed')
+  } else {
+    const reason = ledgerError.detail ?? cut(ledgerError.message, CAUSE_CHARACTERS_MAX)
+    request.log.info({ ...record, reason }, 'ledger API request refused')
+  }
+  if (!reply.hasHeader('traceparent')) reply.header('traceparent', traceparent(ids.traceId))
+  return reply
+    .code(ledgerError.status)
+    .headers(ledgerError.headers)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(ledgerErrorBody(ledgerError, ids)))
+}
+
+/** Bodies of the ledger API; upstream's limit. */
+const BODY_BYTES_MAX = 10 * 1024 * 1024
+/** The longest id has 255 characters, each of which may arrive as three. */
+const PATH_PARAMETER_CHARACTERS_MAX = 1024
+
+/** For Fastify's `frameworkErrors` option: URLs that cannot be decoded or are too long to match. */
+export const ledgerFrameworkErrors = (
+  error: { message: string },
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void => {
+  ledgerErrorHandler(
+    badRequest(`The path of the request cannot be read: ${error.message}`),
+    request,
+    reply,
+  )
+}
+
+/** What the Fastify instance of the ledger API is to be made with. */
+export const ledgerServerOptions = {
+  bodyLimit: BODY_BYTES_MAX,
+  frameworkErrors: ledgerFrameworkErrors,
+  routerOptions: {
+    // `/v2/idps/` is the list of providers.
+    ignoreTrailingSlash: true,
+    ignoreDuplicateSlashes: true,
+    maxParamLength: PATH_PARAMETER_CHARACTERS_MAX,
+  },
+}
+
+/**
+ * Gives an instance the ledger API's manners: trace ids, the error body for everything that goes
+ * wrong, 404 for unknown paths and 405 with `Allow` for known ones. Call it before any route is
+ * registered, because the routes are noted as they come.
+ */
+export const installLedgerErrors = (app: FastifyInstance): void => {
+  const routes: { method: string; segments: string[] }[] = []
+  app.decorateRequest('traceId', '')
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const name of Array.isArray(method) ? method : [method]) {
+      routes.push({ method: name, segments: segmentsOf(url) })
+    }
+  })
+  app.addHook('onRequest', (request, reply, done) => {
+    request.traceId = traceIdOf(request.headers.traceparent)
+    reply.header('traceparent', traceparent(request.traceId))
+    done()
+  })
+  app.setErrorHandler(ledgerErrorHandler)
+  app.setNotFoundHandler((request, reply) => {
+    const path = segmentsOf(request.url.split('?', 1)[0] ?? '')
+    const allowed = new Set(
+      routes.filter((route) => matches(route.segments, path)).map((route) => route.method),
+    )
+    const error = allowed.size === 0 ? unknownPath() : methodNotAllowed([...allowed].sort())
+    return ledgerErrorHandler(error, request, reply)
+  })
+}
+
+/** The trace id of a W3C `traceparent`, or a new one when there is none that can be read. */
+export const traceIdOf = (header: string | string[] | undefined): string => {
+  const match =
+    typeof header === 'string'
+      ? /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/.exec(
+          header,
+        )
+      : null
+  return match?.[1] ?? newTraceId()
+}
+
+export const badRequest = (cause: string): LedgerError =>
+  new LedgerError({ code: 'INVALID_ARGUMENT', category: 'invalid', cause })
+
+const unknownPath = (): LedgerError =>
+  new LedgerError({
+    code: 'NOT_FOUND',
+    category: 'missing',
+    cause:
+      'There is nothing under this path. The operations of this API are listed at /openapi.json.',
+  })
+
+const methodNotAllowed = (allowed: string[]): LedgerError =>
+  new LedgerError({
+    code: 'METHOD_NOT_ALLOWED',
+    category: 'invalid',
+    cause: `This path does not take that method. It takes ${allowed.join(', ')}.`,
+    status: 405,
+    headers: { allow: allowed.join(', ') },
+  })
+
+const toLedgerError = (error: unknown): LedgerError => {
+  if (error instanceof LedgerError) return error
+  const { code, statusCode, message } = error as Partial<{
+    code: unknown
+    statusCode: unknown
+    message: string
+  }>
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new LedgerError({
+      code: 'REQUEST_TOO_LARGE',
+      category: 'invalid',
+      cause: 'The body of the request is too large. Send less at a time.',
+      status: 413,
+    })
+  }
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
+    return new LedgerError({
+      code: 'INVALID_ARGUMENT',
+      category: 'invalid',
+      cause: `The request cannot be read: ${message ?? 'it is malformed'}`,
+      status: statusCode,
+    })
+  }
+  if (isStoreAway(error)) {
+    return new LedgerError({
+      code: 'INDEX_DB_SQL_TRANSIENT_ERROR',
+      category: 'transient',
+      cause: 'The database of this node does not answer now. Try again in a moment.',
+    })
+  }
+  return new LedgerError({
+    code: 'LEDGER_API_INTERNAL_ERROR',
+    category: 'internal',
+    cause: 'Something inside this node failed.',
+  })
+}
+
+/**
+ * The store says itself when it is away. Beside that, PostgreSQL's classes 08 (connection), 53
+ * (resources), 57P (shutdown) and 40 (serialization), and SQLite's "busy" and "locked", all pass.
+ */
+const isStoreAway = (error: unknown): boolean => {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  return (
+    typeof code === 'string' &&
+    /^(DatabaseUnavailable|SQLITE_BUSY.*|SQLITE_LOCKED.*|(08|53|40)[0-9A-Z]{3}|57P0[1-5]|55P03)$/.test(
+      code,
+    )
+  )
+}
+
+const cut = (text: string, charactersMax: number): string =>
+  text.length <= charactersMax ? text : `${text.slice(0, charactersMax).toWellFormed()}...`
+
+const newTraceId = (): string => randomUUID().replaceAll('-', '')
+
+const traceparent = (traceId: string): string => `00-${traceId}-${newTraceId().slice(16)}-01`
+
+const segmentsOf = (path: string): string[] => path.split('/').filter((segment) => segment !== '')
+
+const matches = (pattern: string[], path: string[]): boolean =>
+  pattern.length === path.length &&
+  pattern.every((segment, index) => segment.startsWith(':') || segment === path[index])

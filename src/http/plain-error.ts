@@ -1,0 +1,72 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** A refusal that reaches the client as `{"error": "<sentence>"}`. */
+export class PlainError extends Error {
+  override name = 'PlainError'
+  readonly status: number
+  readonly headers: Record<string, string>
+  constructor(status: number, sentence: string, headers: Record<string, string> = {}) {
+    super(sentence)
+    this.status = status
+    this.headers = headers
+  }
+}
+
+/** Something that the client can mend. */
+export function badRequest(sentence: string): PlainError {
+  return new PlainError(400, sentence)
+}
+
+export function notFound(sentence: string): PlainError {
+  return new PlainError(404, sentence)
+}
+
+export function methodNotAllowed(allowed: string[]): PlainError {
+  const list = allowed.join(', ')
+  return new PlainError(405, `This path takes ${list} only.`, { allow: list })
+}
+
+/** The error handler of the scan and validator APIs: the one place where their errors become answers. */
+export function plainErrorHandler(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const refusal = toPlainError(error, request)
+  if (refusal.status === 500) {
+    request.log.error({ err: error, correlationId: request.id }, 'request failed')
+  }
+  return reply
+    .code(refusal.status)
+    .headers(refusal.headers)
+    .type('application/json')
+    .send(JSON.stringify({ error: refusal.message }))
+}
+
+export function plainNotFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split('?')[0] as string
+  const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path
+  return plainErrorHandler(notFound(`There is nothing at ${cut}.`), request, reply)
+}
+
+function toPlainError(error: unknown, request: FastifyRequest): PlainError {
+  if (error instanceof PlainError) return error
+  const { name, statusCode } = error as { name?: string; statusCode?: number }
+  if (name === 'DatabaseUnavailable') {
+    return new PlainError(
+      503,
+      'The database does not answer at the moment; try again in a few seconds.',
+      {
+        'retry-after': '5',
+      },
+    )
+  }
+  if (statusCode === 413) return new PlainError(413, 'The request body is too large.')
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new PlainError(statusCode, `The request cannot be read: ${(error as Error).message}.`)
+  }
+  return new PlainError(
+    500,
+    `An internal error occurred. The operator of this node finds it in the log under ${request.id}.`,
+  )
+}

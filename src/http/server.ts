@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type HTTPMethods,
+  LogController,
+} from 'fastify'
+
+export type ServerOptions = {
+  logger: FastifyBaseLogger
+  bodyBytesMax?: number
+  /** The one place where errors of this port become answers. */
+  errorHandler(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply
+  notFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply
+}
+
+/** Requests of all our APIs are small; the largest are administrative ones with many rights. */
+const BODY_BYTES_MAX = 1024 * 1024
+/** An update id of 2066 characters, percent-encoded. */
+const PARAMETER_LENGTH_MAX = 3 * 2066 + 1
+/** A client must send its whole request within this time. */
+const REQUEST_TIMEOUT_MS = 30_000
+/** Longer than the idle time of usual load balancers, so that they and not we close a connection. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** A stop waits so long for answers that are under way. */
+const CLOSE_TIMEOUT_MS = 10_000
+
+const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** A Fastify instance with our limits, bodies as bytes, and 405 answers for known paths. */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const app = fastify({
+    loggerInstance: options.logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    frameworkErrors: options.errorHandler,
+    bodyLimit: options.bodyBytesMax ?? BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    genReqId: () => randomUUID(),
+    routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+  })
+  app.setErrorHandler(options.errorHandler)
+  app.setNotFoundHandler(options.notFoundHandler)
+  // Clients send JSON with any Content-Type or with none; each route reads its own body.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  return app
+}
+
+/** Registers routes such that the other methods of their paths are refused, with what is allowed. */
+export async function registerRoutes(
+  app: FastifyInstance,
+  options: {
+    prefix?: string
+    routes: (scope: FastifyInstance) => Promise<void> | void
+    methodNotAllowed: (allowed: string[]) => Error
+    /** What an OPTIONS request is told besides the methods. */
+    optionsHeaders?: Record<string, string>
+  },
+): Promise<void> {
+  const known = new Map<string, Set<string>>()
+  await app.register(
+    async (scope) => {
+      scope.addHook('onRoute', ({ url, method }) => {
+        const methods = known.get(url) ?? new Set()
+        for (const name of [method].flat()) {
+          methods.add(name)
+          // Fastify adds these by itself, later.
+          if (name === 'GET') methods.add('HEAD')
+        }
+        known.set(url, methods)
+      })
+      await options.routes(scope)
+    },
+    { prefix: options.prefix ?? '' },
+  )
+  for (const [url, methods] of known) {
+    const allowed = [...methods]
+    const others = METHODS.filter((method) => !methods.has(method) && method !== 'OPTIONS')
+    const refuse = async () => Promise.reject(options.methodNotAllowed(allowed))
+    app.route({ method: others, url, handler: refuse })
+    app.options(url, (_request, reply) =>
+      reply
+        .headers({ allow: allowed.join(', '), ...options.optionsHeaders })
+        .code(204)
+        .send(),
+    )
+  }
+}
+
+export async function listen(
+  app: FastifyInstance,
+  options: { host: string; port: number },
+): Promise<string> {
+  // Fastify would tell of each port; the node tells of all at once, when it is ready.
+  const { level } = app.log
+  app.log.level = 'warn'
+  await app.listen(options)
+  app.log.level = level
+  const { address, family, port } = app.server.address() as AddressInfo
+  const host = family === 'IPv6' ? `[${address}]` : address
+  return `${app.initialConfig.https ? 'https' : 'http'}://${host}:${port}`
+}
+
+/** Lets answers that are under way finish, for a bounded time. */
+export async function closeServer(app: FastifyInstance): Promise<void> {
+  const timer = setTimeout(() => app.server.closeAllConnections(), CLOSE_TIMEOUT_MS)
+  try {
+    await app.close()
+  } finally {
+    clearTimeout(timer)
+  }
+}
