@@ -49,15 +49,20 @@ export async function readWholeFrame(
   number: number,
 ): Promise<(SealedFrame & DirectoryEntry) | undefined> {
   const [row] = await db.queryBinary<
-    SealedFrame & { number: number; migration_id: number | bigint; micros: number | bigint }
+    Omit<SealedFrame, 'index'> & {
+      number: number
+      entries: Uint8Array
+      migration_id: number | bigint
+      micros: number | bigint
+    }
   >(
-    `select f.number, entries as index, compact, protobuf, checksum, migration_id, micros
+    `select f.number, entries, compact, protobuf, checksum, migration_id, micros
      from frame f join frame_directory d on d.number = f.number where f.number = ?`,
     [number],
   )
   if (row === undefined) return undefined
-  const { migration_id: migrationId, micros, ...frame } = row
-  return { ...frame, migrationId: BigInt(migrationId), micros: BigInt(micros) }
+  const { entries, migration_id: migrationId, micros, ...frame } = row
+  return { ...frame, index: entries, migrationId: BigInt(migrationId), micros: BigInt(micros) }
 }
 
 /** A slice of the directory; a whole one of millions would hold the event loop. */
