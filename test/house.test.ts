@@ -9,8 +9,20 @@ import { fileURLToPath } from 'node:url'
  * the end of the process belong. A part may always import itself.
  */
 const ALLOWED: Record<string, string[]> = {
-  cli: ['node.ts', 'listen.ts', 'config', 'db', 'history', 'users', 'values', 'base'],
+  cli: [
+    'node.ts',
+    'open-databases.ts',
+    'config',
+    'db',
+    'deploy',
+    'history',
+    'users',
+    'values',
+    'base',
+  ],
+  deploy: ['config'],
   'node.ts': ['*'],
+  'open-databases.ts': ['config', 'db'],
   'listen.ts': ['http', 'users', 'health', 'metrics', 'scan'],
   scan: ['history', 'values', 'http', 'base', 'metrics'],
   users: ['db', 'http/ledger-error.ts', 'base', 'health'],

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import pino, { type Logger } from 'pino'
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 
 /**
  * One JSON object a line in the logstash style that viewers of this ecosystem know, or readable

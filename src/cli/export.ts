@@ -4,11 +4,12 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
 import { exportLines } from '../history/export.ts'
 import type { Position } from '../history/position.ts'
-import { EXIT, printBytes, type Terminal } from './output.ts'
+import type { ConfigurationArguments } from './configuration.ts'
+import { type CliContext, EXIT, printBytes } from './output.ts'
 import { startProgress } from './progress.ts'
-import { type OfflineTarget, openOfflineStore } from './store.ts'
+import { openOfflineStore } from './store.ts'
 
-export type ExportArguments = OfflineTarget & {
+export type ExportArguments = ConfigurationArguments & {
   from: Position | undefined
   to: Position | undefined
   /** Standard output unless given; the ending .gz or .zst compresses. */
@@ -18,8 +19,9 @@ export type ExportArguments = OfflineTarget & {
 const NEWLINE = 10
 
 /** `annals export`: writes updates as NDJSON, in the format that `annals import` reads. */
-export async function runExport(args: ExportArguments, terminal: Terminal): Promise<number> {
-  await using store = await openOfflineStore({ ...args, create: false })
+export async function runExport(args: ExportArguments, context: CliContext): Promise<number> {
+  const { terminal } = context
+  await using store = await openOfflineStore(args, context, { create: false })
   const progress = startProgress(terminal, { json: false, name: 'export' })
   const { updates, imports } = store.history.view
   const isWhole = args.from === undefined && args.to === undefined

@@ -3,17 +3,23 @@ import { importLines } from '../history/import.ts'
 import { ImportError } from '../history/import-error.ts'
 import { printPosition } from '../history/position.ts'
 import { sortLines } from '../history/sort-store.ts'
+import type { ConfigurationArguments } from './configuration.ts'
 import { openInput } from './input.ts'
-import { CommandError, EXIT, printBytes, printNumber, type Terminal } from './output.ts'
+import { type CliContext, CommandError, EXIT, printBytes, printNumber } from './output.ts'
 import { startProgress } from './progress.ts'
-import { type OfflineTarget, openOfflineStore } from './store.ts'
+import { openOfflineStore } from './store.ts'
 
-export type ImportArguments = { files: string[]; sort: boolean; json: boolean } & OfflineTarget
+export type ImportArguments = {
+  files: string[]
+  sort: boolean
+  json: boolean
+} & ConfigurationArguments
 
 /** `annals import`: appends the updates of NDJSON files to the history of a stopped node. */
-export async function runImport(args: ImportArguments, terminal: Terminal): Promise<number> {
+export async function runImport(args: ImportArguments, context: CliContext): Promise<number> {
   const input = await openInput(args.files, process.stdin)
-  await using store = await openOfflineStore({ ...args, create: true })
+  const { terminal } = context
+  await using store = await openOfflineStore(args, context, { create: true })
   const progress = startProgress(terminal, { json: args.json, name: 'import' })
   const source = args.sort
     ? sortLines(input.lines(), {

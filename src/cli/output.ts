@@ -6,6 +6,12 @@ export type Terminal = {
   isInteractive: boolean
 }
 
+/** What commands need of the process they run in. */
+export type CliContext = {
+  env: Readonly<Record<string, string | undefined>>
+  terminal: Terminal
+}
+
 /** A failure whose message tells the user what to do; no stack is printed. */
 export class CommandError extends Error {
   override name = 'CommandError'

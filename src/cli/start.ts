@@ -1,15 +1,12 @@
-import { createLog } from '../base/log.ts'
+import { createLog, type LogLevel } from '../base/log.ts'
 import { readSoftware } from '../base/software.ts'
-import type { Ports } from '../listen.ts'
+import type { NodeConfig } from '../config/node-config.ts'
 import { type RunningNode, startNode } from '../node.ts'
-import { EXIT, printNumber, type Terminal } from './output.ts'
+import { type ConfigurationArguments, readConfiguration } from './configuration.ts'
+import { type CliContext, EXIT, printNumber } from './output.ts'
 
-export type StartArguments = { data: string; ports: Ports; empty: boolean; json: boolean }
+export type StartArguments = ConfigurationArguments & { empty: boolean; json: boolean }
 
-const HOST = '127.0.0.1'
-const PAGE_SIZE_MAX = 2_147_483_647
-const CACHE_BYTES = 128 * 1024 * 1024
-const COMPRESSED_CACHE_BYTES = 32 * 1024 * 1024
 /**
  * A Ctrl-C reaches the node twice when npm or the launcher passes it on; a second signal that soon
  * is the same one.
@@ -17,26 +14,38 @@ const COMPRESSED_CACHE_BYTES = 32 * 1024 * 1024
 const SAME_SIGNAL_MS = 250
 
 /** `annals start`: runs a node until a signal, then closes it in order. */
-export async function runStart(args: StartArguments, terminal: Terminal): Promise<number> {
-  const log = createLog({ level: 'info', pretty: terminal.isInteractive })
-  const stop = waitForSignal()
-  const node = await startNode({
-    log,
-    dataDirectory: args.data,
-    host: HOST,
-    ports: args.ports,
-    empty: args.empty,
-    scan: {
-      pageSizeMax: PAGE_SIZE_MAX,
-      cacheBytes: CACHE_BYTES,
-      compressedCacheBytes: COMPRESSED_CACHE_BYTES,
-    },
-  })
-  terminal.stdout.write(args.json ? readyLine(node) : banner(node, args))
+export async function runStart(args: StartArguments, context: CliContext): Promise<number> {
+  const { terminal } = context
+  const config = await readConfiguration(args, context)
+  const log = createLog({ level: logLevelOf(config), pretty: terminal.isInteractive })
+  const stop = waitForStop()
+  const node = await startNode({ config, log, empty: args.empty })
+  process.on('SIGHUP', () => reload(node, args, context))
+  terminal.stdout.write(args.json ? readyLine(node) : banner(node, config))
   await stop
   if (!args.json) terminal.stdout.write('Stopping.\n')
   await node.close()
   return EXIT.ok
+}
+
+function logLevelOf(config: NodeConfig): LogLevel {
+  return config.logLevel === 'off' ? 'silent' : config.logLevel
+}
+
+/** Reads the configuration again; what has errors changes nothing. */
+async function reload(node: RunningNode, args: StartArguments, context: CliContext): Promise<void> {
+  const { stderr } = context.terminal
+  try {
+    const { applied, needsRestart } = node.reload(await readConfiguration(args, context))
+    stderr.write(
+      `Reloaded: ${applied.length === 0 ? 'nothing has changed' : applied.join(', ')}.\n`,
+    )
+    if (needsRestart.length > 0) {
+      stderr.write(`These have changed and need a restart: ${needsRestart.join(', ')}.\n`)
+    }
+  } catch (error) {
+    stderr.write(`Not reloaded: ${(error as Error).message}\n`)
+  }
 }
 
 function readyLine({ urls }: RunningNode): string {
@@ -49,7 +58,7 @@ function readyLine({ urls }: RunningNode): string {
   })}\n`
 }
 
-function banner({ urls, history, exampleUpdates }: RunningNode, args: StartArguments): string {
+function banner({ urls, history, exampleUpdates }: RunningNode, config: NodeConfig): string {
   const updates = history.view.updates
   const content =
     exampleUpdates > 0
@@ -57,22 +66,27 @@ function banner({ urls, history, exampleUpdates }: RunningNode, args: StartArgum
       : updates === 0
         ? 'an empty history; fill it with annals import'
         : `${printNumber(updates)} updates`
+  const data = config.dataDir === './annals-data' ? '' : ` --data ${config.dataDir}`
+  const token =
+    config.auth.disabled || config.auth.participant !== undefined
+      ? ''
+      : `Token:  npx annals token${data}\n`
   return `Annals ${readSoftware().version} is ready.
 
   holds      ${content}
-  data       ${args.data}
+  data       ${config.dataDir}
   scan       ${urls.scan}
   ledger     ${urls.ledger}
   validator  ${urls.validator}
   metrics    ${urls.metrics}
 
-Try:   curl -s ${urls.scan}/v1/updates -d '{"page_size":2}'
-Stop:  Ctrl-C
+Try:    curl -s ${urls.scan}/v1/updates -d '{"page_size":2}'
+${token}Stop:   Ctrl-C
 `
 }
 
 /** Resolves at the first signal; the second ends the process at once. */
-function waitForSignal(): Promise<void> {
+function waitForStop(): Promise<void> {
   let firstAt: number | undefined
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {

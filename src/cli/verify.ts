@@ -1,15 +1,17 @@
 import { printPosition } from '../history/position.ts'
 import { FaultError, verifyHistory } from '../history/verify.ts'
-import { EXIT, printNumber, type Terminal } from './output.ts'
+import type { ConfigurationArguments } from './configuration.ts'
+import { type CliContext, EXIT, printNumber } from './output.ts'
 import { startProgress } from './progress.ts'
-import { type OfflineTarget, openOfflineStore } from './store.ts'
+import { openOfflineStore } from './store.ts'
 
 /** `annals verify`: checks a stored history completely and reports the first fault. */
 export async function runVerify(
-  args: OfflineTarget & { json: boolean },
-  terminal: Terminal,
+  args: ConfigurationArguments & { json: boolean },
+  context: CliContext,
 ): Promise<number> {
-  await using store = await openOfflineStore({ ...args, create: false })
+  const { terminal } = context
+  await using store = await openOfflineStore(args, context, { create: false })
   const progress = startProgress(terminal, { json: args.json, name: 'verify' })
   try {
     const { checked, last } = await verifyHistory(store.history, {

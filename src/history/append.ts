@@ -17,15 +17,27 @@ import {
   moveState,
   type SynchronizerRange,
 } from './history-store.ts'
-import { insertImports } from './imports-store.ts'
+import { findImportOfContract, insertImports } from './imports-store.ts'
 import { insertKeys, type UpdateKey } from './keys-store.ts'
-import { comparePositions, printPosition } from './position.ts'
+import { follows, printPosition } from './position.ts'
 import { deleteTailBefore, insertTail, type TailRow } from './tail-store.ts'
 import { createTail, type View } from './view.ts'
 
 /** An update that does not follow the last one: the history only grows at its end. */
 export class OutOfOrderError extends Error {
   override name = 'OutOfOrderError'
+}
+
+/** An import update of a contract that the migration already has: nobody could tell them apart. */
+export class RepeatedContractError extends Error {
+  override name = 'RepeatedContractError'
+  readonly updateId: string
+  constructor(updateId: string, contractId: string, otherId: string) {
+    super(
+      `update ${updateId} re-creates contract ${contractId}, which ${otherId} already does in its migration.`,
+    )
+    this.updateId = updateId
+  }
 }
 
 /** Somebody else has appended to the same history since it was opened. */
@@ -51,7 +63,7 @@ export async function appendBatch(db: Db, view: View, batch: PreparedUpdate[]): 
     lastOffset: view.lastOffset + BigInt(batch.length),
     last: { migrationId: last.migrationId, recordTime: last.recordTime, updateId: last.updateId },
   }
-  await db.transaction(async (tx) => {
+  const work = db.transaction(async (tx) => {
     if (!(await moveState(tx, view, state))) {
       throw new SecondWriterError(
         'Another process has appended to this history. A history has one writer: stop one of them.',
@@ -79,6 +91,12 @@ export async function appendBatch(db: Db, view: View, batch: PreparedUpdate[]): 
       )
     }
   })
+  try {
+    await work
+  } catch (error) {
+    const isRefused = (error as Error).name === 'SqlError'
+    throw (isRefused ? await findRepeatedContract(db, imports) : undefined) ?? error
+  }
   for (const frame of frames) view.directory.push(frame)
   return { ...state, directory: view.directory, tail: createTail(rest) }
 }
@@ -86,18 +104,30 @@ export async function appendBatch(db: Db, view: View, batch: PreparedUpdate[]): 
 function checkOrder(last: HistoryState['last'], batch: PreparedUpdate[]): void {
   let previous = last
   for (const update of batch) {
-    const order = previous === undefined ? 1 : comparePositions(update, previous)
-    const isNextImport =
-      order === 0 &&
-      update.importedContractId !== undefined &&
-      update.updateId > (previous as { updateId: string }).updateId
-    if (order <= 0 && !isNextImport) {
+    if (previous !== undefined && !follows(update, previous)) {
       throw new OutOfOrderError(
-        `Update ${update.updateId} at ${printPosition(update)} does not come after ${printPosition(previous as PreparedUpdate)}.`,
+        `Update ${update.updateId} at ${printPosition(update)} does not come after ${printPosition(previous)}.`,
       )
     }
     previous = update
   }
+}
+
+/** Looked for only when a batch could not be stored, to say why. */
+async function findRepeatedContract(
+  db: Db,
+  imports: PreparedUpdate[],
+): Promise<RepeatedContractError | undefined> {
+  const inBatch = new Map<string, string>()
+  for (const { migrationId, updateId, importedContractId } of imports) {
+    const contractId = importedContractId as string
+    const other =
+      inBatch.get(`${migrationId} ${contractId}`) ??
+      (await findImportOfContract(db, migrationId, contractId))
+    if (other !== undefined) return new RepeatedContractError(updateId, contractId, other)
+    inBatch.set(`${migrationId} ${contractId}`, updateId)
+  }
+  return undefined
 }
 
 /** Offsets are eighteen hex digits, so the encoded updates have a place of fixed width for them. */

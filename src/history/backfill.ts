@@ -49,7 +49,7 @@ export async function* readUpdatesBefore(
 ): AsyncGenerator<Buffer> {
   const { migrationId } = request
   const form = { version: 1, encoding: 'protobuf_json' } as const
-  const source = { cache: history.cache, view: history.view }
+  const source = { cache: history.cache, view: await history.latestView() }
   const earliest = request.atOrAfter ?? IMPORT_RECORD_TIME
   const from = await findOrdinal(source, {
     ...form,

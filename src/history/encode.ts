@@ -32,6 +32,16 @@ export type PreparedUpdate = {
  */
 export function prepareLine(line: string): PreparedUpdate {
   try {
+    return prepareText(line)
+  } catch (error) {
+    // Walking through what JSON.parse could still read may overflow the stack.
+    if (error instanceof RangeError) throw new UpdateError('The line', 'is nested too deeply')
+    throw error
+  }
+}
+
+function prepareText(line: string): PreparedUpdate {
+  try {
     return prepareItem(parseLine(line, JSON.parse))
   } catch (error) {
     // Rare enough that reading such a line twice costs nothing: an integer beyond 2^53.

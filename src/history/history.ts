@@ -13,6 +13,8 @@ export type History = {
   readonly view: View
   append(batch: PreparedUpdate[]): Promise<void>
   readPage(request: PageRequest): AsyncGenerator<Run[]>
+  /** The view for a new reader: a follower asks the store for it now and then. */
+  latestView(): Promise<View>
   /** Looks for updates that another process has appended. */
   refresh(): Promise<View>
 }
@@ -58,18 +60,30 @@ export async function openHistory(options: HistoryOptions): Promise<History> {
       })
     },
     async *readPage(request) {
-      if (isFollower && performance.now() - refreshedAt > FOLLOW_INTERVAL_MS) await refresh()
-      yield* readPage({ db, cache, view }, request)
+      yield* readPage({ db, cache, view: isStale() ? await latestView() : view }, request)
     },
+    latestView,
     refresh,
   }
 
+  function isStale(): boolean {
+    return isFollower && performance.now() - refreshedAt > FOLLOW_INTERVAL_MS
+  }
+
+  /** Of many readers at once, the first asks for all. */
+  async function latestView(): Promise<View> {
+    if (!isStale()) return view
+    return inTurn(async () => (isStale() ? load() : view))
+  }
+
   function refresh(): Promise<View> {
-    return inTurn(async () => {
-      view = await loadView(db, view)
-      isCurrent = true
-      refreshedAt = performance.now()
-      return view
-    })
+    return inTurn(load)
+  }
+
+  async function load(): Promise<View> {
+    view = await loadView(db, view)
+    isCurrent = true
+    refreshedAt = performance.now()
+    return view
   }
 }

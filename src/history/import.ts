@@ -1,10 +1,11 @@
+import { RepeatedContractError } from './append.ts'
 import type { PreparedUpdate } from './encode.ts'
 import { recordTimeAt } from './frame.ts'
 import type { History } from './history.ts'
 import { ImportError } from './import-error.ts'
 import { findImport } from './imports-store.ts'
 import { findOrdinal, readEach } from './pages.ts'
-import { comparePositions, type Position, printPosition } from './position.ts'
+import { follows, type Position, printPosition } from './position.ts'
 import { type PreparePool, prepareInOrder } from './prepare-pool.ts'
 import type { LineUpdate } from './prepare-worker.ts'
 
@@ -26,6 +27,7 @@ export async function importLines(
   },
 ): Promise<ImportProgress> {
   const progress: ImportProgress = { stored: 0, skipped: 0, last: history.view.last }
+  let previous: (Position & { updateId: string }) | undefined = history.view.last
   let batch: LineUpdate[] = []
   let storing: Promise<void> = Promise.resolve()
 
@@ -34,18 +36,23 @@ export async function importLines(
     await storing
     const full = batch
     batch = []
-    storing = history.append(full).then(() => {
-      progress.stored += full.length
-      options.onProgress?.(progress)
-    })
+    storing = history.append(full).then(
+      () => {
+        progress.stored += full.length
+        options.onProgress?.(progress)
+      },
+      (error) => {
+        throw explainRepeat(error, full)
+      },
+    )
     // Whoever waits for the next batch sees the failure.
     storing.catch(() => {})
   }
 
   async function take(update: LineUpdate): Promise<void> {
-    const order = progress.last === undefined ? 1 : comparePositions(update, progress.last)
-    if (order > 0 || (order === 0 && isLaterImport(update, batch.at(-1) ?? history.view.last))) {
+    if (previous === undefined || follows(update, previous)) {
       batch.push(update)
+      previous = update
       progress.last = { migrationId: update.migrationId, recordTime: update.recordTime }
       if (batch.length >= BATCH_UPDATES) await store()
       return
@@ -69,13 +76,10 @@ export async function importLines(
   return progress
 }
 
-/** Import updates share one position and are told apart by their ids. */
-function isLaterImport(update: LineUpdate, previous: { updateId: string } | undefined): boolean {
-  return (
-    update.importedContractId !== undefined &&
-    previous !== undefined &&
-    update.updateId > previous.updateId
-  )
+function explainRepeat(error: unknown, batch: LineUpdate[]): unknown {
+  if (!(error instanceof RepeatedContractError)) return error
+  const line = batch.find(({ updateId }) => updateId === error.updateId)?.line ?? 0
+  return new ImportError(line, error.message)
 }
 
 async function compareWithStored(history: History, update: LineUpdate): Promise<void> {

@@ -64,6 +64,19 @@ export async function findImport(
   return row
 }
 
+/** The id of the import update that re-creates the contract in the migration. */
+export async function findImportOfContract(
+  db: Db,
+  migrationId: bigint,
+  contractId: string,
+): Promise<string | undefined> {
+  const [row] = await db.query<{ update_id: string }>(
+    'select update_id from import_update where migration_id = ? and contract_id = ?',
+    [migrationId, contractId],
+  )
+  return row?.update_id
+}
+
 export async function lastImportedContract(
   db: Db,
   migrationId: bigint,
@@ -73,6 +86,11 @@ export async function lastImportedContract(
     [migrationId],
   )
   return row?.contract_id ?? undefined
+}
+
+export async function countImports(db: Db): Promise<number> {
+  const [row] = await db.query<{ count: number }>('select count(*) as count from import_update')
+  return row?.count ?? 0
 }
 
 export async function importMigrations(db: Db): Promise<bigint[]> {

@@ -1,3 +1,5 @@
+import { ImportError } from './import-error.ts'
+
 /** Splits a stream of bytes into blocks of whole lines. */
 export type LineBlock = { bytes: Uint8Array<ArrayBuffer>; firstLine: number }
 
@@ -19,7 +21,11 @@ export async function* splitLines(source: AsyncIterable<Uint8Array>): AsyncGener
     const lastNewline = chunk.lastIndexOf(NEWLINE)
     if (lastNewline < 0) {
       if (heldBytes > LINE_BYTES_MAX) {
-        throw new Error(`Line ${line} is longer than ${LINE_BYTES_MAX} bytes.`)
+        const lines = held.reduce((sum, part) => sum + countLines(part), 0)
+        throw new ImportError(
+          line + lines,
+          `The line is longer than ${LINE_BYTES_MAX} bytes; no update is.`,
+        )
       }
       continue
     }

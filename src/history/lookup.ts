@@ -11,7 +11,7 @@ export async function findTransaction(
   key: UpdateKey,
   form: { version: Version; encoding: Encoding },
 ): Promise<Buffer | undefined> {
-  const source = { cache: history.cache, view: history.view }
+  const source = { cache: history.cache, view: await history.latestView() }
   for (const ordinal of await findOrdinals(history.db, key)) {
     if (ordinal >= source.view.updates) continue
     for await (const [update] of readEach(source, form, ordinal, ordinal + 1)) {

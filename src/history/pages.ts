@@ -4,7 +4,7 @@ import type { Encoding } from './encode.ts'
 import { countUpTo, FRAME_UPDATES, type FrameIndex } from './frame.ts'
 import type { FrameCache, OpenFrame } from './frame-cache.ts'
 import { importMigrations, readImportsByUpdate } from './imports-store.ts'
-import type { Position } from './position.ts'
+import { IMPORT_RECORD_TIME, type Position } from './position.ts'
 import type { FrameBytes, Version } from './versions.ts'
 import { createTail, type View } from './view.ts'
 
@@ -155,6 +155,8 @@ async function* readPageWithImports(
   let next = await findOrdinal(source, request)
   for (const migrationId of await importMigrations(source.db)) {
     if (after !== undefined && migrationId <= after.migrationId) continue
+    const lastImport = lastImportInView(source.view, migrationId)
+    if (lastImport === undefined) break
     const before = await findOrdinal(source, {
       ...request,
       after: { migrationId: migrationId - 1n, recordTime: INSTANT_MAX },
@@ -164,7 +166,11 @@ async function* readPageWithImports(
       yield runs
     }
     next = Math.max(next, before)
-    for await (const runs of readImportRuns(source.db, request, migrationId, remaining)) {
+    for await (const runs of readImportRuns(source.db, request, {
+      migrationId,
+      lastImport,
+      count: remaining,
+    })) {
       remaining -= countUpdates(runs)
       yield runs
     }
@@ -173,16 +179,26 @@ async function* readPageWithImports(
   yield* readRange(source, request, next, Math.min(source.view.updates, next + remaining))
 }
 
+/** Imports that are stored after the view was taken do not belong to it: up to which id those of it go. */
+function lastImportInView({ last }: View, migrationId: bigint): Buffer | 'all' | undefined {
+  if (last === undefined || migrationId > last.migrationId) return undefined
+  const isLast = migrationId === last.migrationId && last.recordTime === IMPORT_RECORD_TIME
+  return isLast ? Buffer.from(last.updateId) : 'all'
+}
+
 async function* readImportRuns(
   db: Db,
   request: PageRequest,
-  migrationId: bigint,
-  count: number,
+  options: { migrationId: bigint; lastImport: Buffer | 'all'; count: number },
 ): AsyncGenerator<Run[]> {
+  const { migrationId, lastImport, count } = options
   let afterId = ''
   for (let remaining = count; remaining > 0; ) {
     const limit = Math.min(remaining, IMPORTS_PER_STEP)
-    const rows = await readImportsByUpdate(db, migrationId, afterId, limit)
+    const found = await readImportsByUpdate(db, migrationId, afterId, limit)
+    const rows = found.filter(
+      ({ updateId }) => lastImport === 'all' || lastImport.compare(Buffer.from(updateId)) >= 0,
+    )
     const last = rows.at(-1)
     if (last === undefined) return
     yield [slice(createTail(rows).bytes(request.version, request.encoding), 0, rows.length)]

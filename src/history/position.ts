@@ -18,6 +18,16 @@ export function comparePositions(a: Position, b: Position): number {
   return a.recordTime < b.recordTime ? -1 : 1
 }
 
+/** Import updates share one position and are ordered by their ids, as the database orders text. */
+export function follows(
+  update: Position & { updateId: string; importedContractId: string | undefined },
+  previous: Position & { updateId: string },
+): boolean {
+  const order = comparePositions(update, previous)
+  if (order !== 0 || update.importedContractId === undefined) return order > 0
+  return Buffer.compare(Buffer.from(update.updateId), Buffer.from(previous.updateId)) > 0
+}
+
 export function printPosition(position: Position): string {
   return `${position.migrationId},${position.recordTime}`
 }

@@ -3,10 +3,11 @@ import type { Db } from '../db/db.ts'
 /** An update of the tail: its index entry (frame.ts) and its bytes in both forms. */
 export type TailRow = { entry: Uint8Array; compact: Uint8Array; protobuf: Uint8Array }
 
-export async function readTail(db: Db, fromOrdinal: number): Promise<TailRow[]> {
+/** The rows with the ordinals from `from` (included) to `to` (excluded) that are still in the tail. */
+export async function readTail(db: Db, from: number, to: number): Promise<TailRow[]> {
   return db.queryBinary<TailRow>(
-    'select entry, compact, protobuf from tail where ordinal >= ? order by ordinal',
-    [fromOrdinal],
+    'select entry, compact, protobuf from tail where ordinal >= ? and ordinal < ? order by ordinal',
+    [from, to],
   )
 }
 

@@ -5,7 +5,7 @@ import { checksumOf, FRAME_UPDATES, readIndex, recordTimeAt } from './frame.ts'
 import { readWholeFrame } from './frames-store.ts'
 import type { History } from './history.ts'
 import { readRanges, readState } from './history-store.ts'
-import { findImport } from './imports-store.ts'
+import { countImports, findImport } from './imports-store.ts'
 import { findOrdinals, type UpdateKey } from './keys-store.ts'
 import { type EachUpdate, readEach } from './pages.ts'
 import { comparePositions, type Position, printPosition } from './position.ts'
@@ -33,6 +33,32 @@ export async function verifyHistory(
     total: view.updates + view.imports,
     last: undefined,
   }
+  try {
+    await verifyUpdates(history, progress, options)
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    const at = progress.last === undefined ? 'the beginning' : printPosition(progress.last)
+    throw new FaultError(`What is stored after ${at} cannot be read: ${(error as Error).message}.`)
+  }
+  return progress
+}
+
+/** Bytes that are not what they were make the code that reads them stumble in these ways. */
+function isDamage(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return (
+    error instanceof assert.AssertionError ||
+    error instanceof RangeError ||
+    code?.startsWith('ZSTD_') === true
+  )
+}
+
+async function verifyUpdates(
+  history: History,
+  progress: VerifyProgress,
+  options: { pool: PreparePool; onProgress?: (progress: VerifyProgress) => void },
+): Promise<void> {
+  const { view } = history
   for (let number = 0; number < view.frames; number += 1) await verifyFrame(history, number)
   // Encodes the whole history anew, on the pool's threads.
   const lines = exportLines(history, { from: undefined, to: undefined })
@@ -47,12 +73,16 @@ export async function verifyHistory(
         const there = (await stored.next()).value
         assert.ok(there !== undefined, 'an exported update is stored')
         verifyBytes(update, there)
-        lastOffset = verifyOffset(update, there.protobuf.bytes, lastOffset)
+        lastOffset = verifyOffset(
+          update,
+          { protobuf: there.protobuf.bytes, compact: there.compact.bytes },
+          lastOffset,
+        )
         await verifyKeys(history, update, ordinal)
         extendRange(ranges, update)
         ordinal += 1
       } else {
-        await verifyImport(history, update)
+        lastOffset = await verifyImport(history, update, lastOffset)
       }
       progress.checked += 1
       progress.last = { migrationId: update.migrationId, recordTime: update.recordTime }
@@ -63,8 +93,7 @@ export async function verifyHistory(
     }
     options.onProgress?.(progress)
   }
-  await verifyCounts(history, progress, ranges)
-  return progress
+  await verifyCounts(history, progress, { ranges, lastOffset })
 }
 
 async function verifyFrame(history: History, number: number): Promise<void> {
@@ -127,21 +156,36 @@ function compareBytes(update: PreparedUpdate, form: 'protobuf' | 'compact', ther
   )
 }
 
-function verifyOffset(update: PreparedUpdate, there: Buffer, last: string): string {
-  const offset = there.toString('latin1', update.offsetAt, update.offsetAt + 18)
+function verifyOffset(
+  update: PreparedUpdate,
+  there: { protobuf: Buffer; compact: Buffer },
+  last: string,
+): string {
+  const offsetOf = (bytes: Buffer) =>
+    bytes.toString('latin1', update.offsetAt, update.offsetAt + 18)
+  const offset = offsetOf(there.protobuf)
   if (!/^[0-9a-f]{18}$/.test(offset) || offset <= last) {
     throw new FaultError(
       `${nameOf(update)} has the offset ${offset}, which does not come after ${last}.`,
     )
   }
+  if (offsetOf(there.compact) !== offset) {
+    throw new FaultError(`${nameOf(update)} has another offset in each form.`)
+  }
   return offset
 }
 
-async function verifyImport(history: History, update: PreparedUpdate): Promise<void> {
+async function verifyImport(
+  history: History,
+  update: PreparedUpdate,
+  lastOffset: string,
+): Promise<string> {
   const row = await findImport(history.db, update.migrationId, update.updateId)
   if (row === undefined) throw new FaultError(`${nameOf(update)} is missing.`)
-  compareBytes(update, 'protobuf', Buffer.from(row.protobuf))
-  compareBytes(update, 'compact', Buffer.from(row.compact))
+  const there = { protobuf: Buffer.from(row.protobuf), compact: Buffer.from(row.compact) }
+  compareBytes(update, 'protobuf', there.protobuf)
+  compareBytes(update, 'compact', there.compact)
+  return verifyOffset(update, there, lastOffset)
 }
 
 async function verifyKeys(
@@ -171,12 +215,24 @@ function extendRange(
 async function verifyCounts(
   history: History,
   progress: VerifyProgress,
-  ranges: Map<string, { first: string; last: string }>,
+  found: { ranges: Map<string, { first: string; last: string }>; lastOffset: string },
 ): Promise<void> {
+  const { ranges } = found
   const state = await readState(history.db)
   if (progress.checked !== state.updates + state.imports) {
     throw new FaultError(
       `The history says that it has ${state.updates + state.imports} updates, but holds ${progress.checked}.`,
+    )
+  }
+  const imports = await countImports(history.db)
+  if (imports !== state.imports) {
+    throw new FaultError(
+      `The history says that it has ${state.imports} import updates, but holds ${imports}.`,
+    )
+  }
+  if (state.lastOffset !== BigInt(`0x${found.lastOffset || '0'}`)) {
+    throw new FaultError(
+      `The history says that its last offset is ${state.lastOffset.toString(16)}, but it is ${found.lastOffset || 'none'}.`,
     )
   }
   if (

@@ -207,6 +207,7 @@ function skipString(bytes: Buffer, at: number): number {
   assert.equal(bytes[at], QUOTE, 'a string starts with a quotation mark')
   let end = bytes.indexOf(QUOTE, at + 1)
   while (isEscaped(bytes, end)) end = bytes.indexOf(QUOTE, end + 1)
+  assert.ok(end >= 0, 'a string ends with a quotation mark')
   return end + 1
 }
 
@@ -220,7 +221,7 @@ function isEscaped(bytes: Buffer, quoteAt: number): boolean {
 function skipValue(bytes: Buffer, at: number): number {
   let depth = 0
   let next = at
-  for (;;) {
+  while (next < bytes.length) {
     const code = bytes[next] as number
     if (code === QUOTE) {
       next = skipString(bytes, next)
@@ -232,6 +233,7 @@ function skipValue(bytes: Buffer, at: number): number {
     }
     if (depth === 0 && isValueEnd(bytes[next])) return next
   }
+  assert.fail('a value ends before its update does')
 }
 
 function isValueEnd(code: number | undefined): boolean {

@@ -25,9 +25,15 @@ const DIRECTORY_SLICE = 10_000
 /** A writer elsewhere may seal the tail between our reads; each attempt then finds newer data. */
 const VIEW_ATTEMPTS_MAX = 10
 
+/** What is stored contradicts itself; the message is for the operator. */
+export class DamagedHistoryError extends Error {
+  override name = 'DamagedHistoryError'
+}
+
 /** Reads what has been added since `known` (or everything) into a new view. */
 export async function loadView(db: Db, known?: View): Promise<View> {
   const directory = known?.directory ?? createDirectory()
+  let found = ''
   for (let attempt = 0; attempt < VIEW_ATTEMPTS_MAX; attempt += 1) {
     const state = await readState(db)
     if (known !== undefined && state.lastOffset === known.lastOffset) return known
@@ -37,13 +43,16 @@ export async function loadView(db: Db, known?: View): Promise<View> {
       if (entries.length === 0) break
       for (const entry of entries) directory.push(entry)
     }
-    const rows = await readTail(db, state.frames * FRAME_UPDATES)
-    const expected = state.updates - state.frames * FRAME_UPDATES
-    if (directory.frames >= state.frames && rows.length >= expected) {
-      return { ...state, directory, tail: createTail(rows.slice(0, expected)) }
+    const sealed = state.frames * FRAME_UPDATES
+    const rows = await readTail(db, sealed, state.updates)
+    if (directory.frames >= state.frames && rows.length === state.updates - sealed) {
+      return { ...state, directory, tail: createTail(rows) }
     }
+    found = `it says that it has ${state.frames} frames and ${state.updates} updates, but its directory lists ${directory.frames} frames and its tail holds ${rows.length} updates`
   }
-  throw new Error('The stored history does not fit its own state; run `annals verify` on it.')
+  throw new DamagedHistoryError(
+    `The stored history is damaged: ${found}. Restore it from a backup, or import it into a new directory.`,
+  )
 }
 
 export function createTail(rows: TailRow[]): Tail {

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Fastify from 'fastify'
 import {
-  installLedgerErrors,
+  addTraceIds,
   LedgerError,
   ledgerErrorBody,
-  ledgerServerOptions,
+  ledgerErrorHandler,
+  ledgerMethodNotAllowed,
+  ledgerNotFoundHandler,
   traceIdOf,
 } from './ledger-error.ts'
 
@@ -27,15 +29,20 @@ const ids = { correlationId: 'c', traceId: 't' }
 function build() {
   const log: string[] = []
   const app = Fastify({
-    ...ledgerServerOptions,
     bodyLimit: 100,
+    frameworkErrors: ledgerErrorHandler,
     logger: { level: 'info', stream: { write: (line: string) => void log.push(line) } },
   })
+  app.setErrorHandler(ledgerErrorHandler)
+  app.setNotFoundHandler(ledgerNotFoundHandler)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-  installLedgerErrors(app)
+  addTraceIds(app)
   app.get('/things/:id', async () => ({}))
   app.post('/things/:id', async () => ({}))
+  app.put('/things/:id', async () => {
+    throw ledgerMethodNotAllowed(['GET', 'POST'])
+  })
   app.get('/broken', async () => {
     throw new Error('the secret detail')
   })
@@ -104,6 +111,16 @@ test('a traceparent gives the trace id, and anything else a new one', () => {
   }
 })
 
+test('a path that leads nowhere has the trace id of the client too', async () => {
+  const { app } = build()
+  const headers = { traceparent: `00-${TRACE}-b7ad6b7169203331-01` }
+  for (const url of ['/nothing', '/things/%zz']) {
+    const answer = await app.inject({ url, headers })
+    assert.equal(answer.json().traceId, TRACE)
+    assert.match(String(answer.headers.traceparent), new RegExp(TRACE))
+  }
+})
+
 test('the trace id of the client is in the body, in the response header and in the log', async () => {
   const { app, log } = build()
   const headers = { traceparent: `00-${TRACE}-b7ad6b7169203331-01` }
@@ -120,7 +137,7 @@ const conditions: [string, string, { method?: string; payload?: string }, number
   ['an unknown path', '/nothing', {}, 404, 'NOT_FOUND'],
   ['a known path with another method', '/things/1', { method: 'PUT' }, 405, 'METHOD_NOT_ALLOWED'],
   ['a path that cannot be decoded', '/things/%zz', {}, 400, 'INVALID_ARGUMENT'],
-  ['a path that is too long', `/things/${'x'.repeat(5000)}`, {}, 400, 'INVALID_ARGUMENT'],
+  ['a path that is too long', `/things/${'x'.repeat(5000)}`, {}, 414, 'INVALID_ARGUMENT'],
   [
     'a body that is too large',
     '/things/1',
@@ -145,8 +162,8 @@ for (const [name, url, options, status, code] of conditions) {
 
 test('a 405 names the methods that the path takes', async () => {
   const { app } = build()
-  const answer = await app.inject({ method: 'DELETE', url: '/things/1' })
-  assert.equal(answer.headers.allow, 'GET, HEAD, POST')
+  const answer = await app.inject({ method: 'PUT', url: '/things/1' })
+  assert.equal(answer.headers.allow, 'GET, POST')
 })
 
 test('a failure inside is logged with its stack under the correlation id', async () => {

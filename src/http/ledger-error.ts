@@ -8,6 +8,8 @@ declare module 'fastify' {
   }
 }
 
+/** The largest body that the ledger API takes; upstream's limit. */
+export const LEDGER_BODY_BYTES_MAX = 10 * 1024 * 1024
 /** Longer sentences are cut: an error must fit a log line and a terminal. */
 const CAUSE_CHARACTERS_MAX = 512
 /** Entries of `context` are hints, not documents. */
@@ -127,14 +129,16 @@ export const ledgerErrorBody = (
   }
 }
 
-/** The one place where an error of the ledger API becomes an answer. Use as Fastify's error handler. */
+/** The one place where an error of the ledger API becomes an answer. */
 export const ledgerErrorHandler = (
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply => {
   const ledgerError = toLedgerError(error)
-  const ids = { correlationId: newTraceId(), traceId: request.traceId || newTraceId() }
+  // A path that cannot be read has not been through the hook that gives trace ids.
+  const traceId = request.traceId || traceIdOf(request.headers.traceparent)
+  const ids = { correlationId: newTraceId(), traceId }
   const record = { ...ids, code: ledgerError.code, status: ledgerError.status }
   if (ledgerError.status >= 500) {
     request.log.error({ ...record, err: error }, 'ledger API request failed')
@@ -150,62 +154,25 @@ export const ledgerErrorHandler = (
     .send(JSON.stringify(ledgerErrorBody(ledgerError, ids)))
 }
 
-/** Bodies of the ledger API; upstream's limit. */
-const BODY_BYTES_MAX = 10 * 1024 * 1024
-/** The longest id has 255 characters, each of which may arrive as three. */
-const PATH_PARAMETER_CHARACTERS_MAX = 1024
+export const ledgerNotFoundHandler = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  ledgerErrorHandler(unknownPath(), request, reply)
 
-/** For Fastify's `frameworkErrors` option: URLs that cannot be decoded or are too long to match. */
-export const ledgerFrameworkErrors = (
-  error: { message: string },
-  request: FastifyRequest,
-  reply: FastifyReply,
-): void => {
-  ledgerErrorHandler(
-    badRequest(`The path of the request cannot be read: ${error.message}`),
-    request,
-    reply,
-  )
-}
-
-/** What the Fastify instance of the ledger API is to be made with. */
-export const ledgerServerOptions = {
-  bodyLimit: BODY_BYTES_MAX,
-  frameworkErrors: ledgerFrameworkErrors,
-  routerOptions: {
-    // `/v2/idps/` is the list of providers.
-    ignoreTrailingSlash: true,
-    ignoreDuplicateSlashes: true,
-    maxParamLength: PATH_PARAMETER_CHARACTERS_MAX,
-  },
-}
-
-/**
- * Gives an instance the ledger API's manners: trace ids, the error body for everything that goes
- * wrong, 404 for unknown paths and 405 with `Allow` for known ones. Call it before any route is
- * registered, because the routes are noted as they come.
- */
-export const installLedgerErrors = (app: FastifyInstance): void => {
-  const routes: { method: string; segments: string[] }[] = []
-  app.decorateRequest('traceId', '')
-  app.addHook('onRoute', ({ method, url }) => {
-    for (const name of Array.isArray(method) ? method : [method]) {
-      routes.push({ method: name, segments: segmentsOf(url) })
-    }
+export const ledgerMethodNotAllowed = (allowed: string[]): LedgerError =>
+  new LedgerError({
+    code: 'METHOD_NOT_ALLOWED',
+    category: 'invalid',
+    cause: `This path does not take that method. It takes ${allowed.join(', ')}.`,
+    status: 405,
+    headers: { allow: allowed.join(', ') },
   })
+
+/** Gives every request of the instance a trace id, and tells it in the answer. */
+export const addTraceIds = (app: FastifyInstance): void => {
+  app.decorateRequest('traceId', '')
   app.addHook('onRequest', (request, reply, done) => {
     request.traceId = traceIdOf(request.headers.traceparent)
     reply.header('traceparent', traceparent(request.traceId))
     done()
-  })
-  app.setErrorHandler(ledgerErrorHandler)
-  app.setNotFoundHandler((request, reply) => {
-    const path = segmentsOf(request.url.split('?', 1)[0] ?? '')
-    const allowed = new Set(
-      routes.filter((route) => matches(route.segments, path)).map((route) => route.method),
-    )
-    const error = allowed.size === 0 ? unknownPath() : methodNotAllowed([...allowed].sort())
-    return ledgerErrorHandler(error, request, reply)
   })
 }
 
@@ -229,15 +196,6 @@ const unknownPath = (): LedgerError =>
     category: 'missing',
     cause:
       'There is nothing under this path. The operations of this API are listed at /openapi.json.',
-  })
-
-const methodNotAllowed = (allowed: string[]): LedgerError =>
-  new LedgerError({
-    code: 'METHOD_NOT_ALLOWED',
-    category: 'invalid',
-    cause: `This path does not take that method. It takes ${allowed.join(', ')}.`,
-    status: 405,
-    headers: { allow: allowed.join(', ') },
   })
 
 const toLedgerError = (error: unknown): LedgerError => {
@@ -297,9 +255,3 @@ const cut = (text: string, charactersMax: number): string =>
 const newTraceId = (): string => randomUUID().replaceAll('-', '')
 
 const traceparent = (traceId: string): string => `00-${traceId}-${newTraceId().slice(16)}-01`
-
-const segmentsOf = (path: string): string[] => path.split('/').filter((segment) => segment !== '')
-
-const matches = (pattern: string[], path: string[]): boolean =>
-  pattern.length === path.length &&
-  pattern.every((segment, index) => segment.startsWith(':') || segment === path[index])

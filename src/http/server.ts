@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { type TlsOptions, Server as TlsServer } from 'node:tls'
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -15,6 +16,9 @@ export type ServerOptions = {
   /** The one place where errors of this port become answers. */
   errorHandler(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply
   notFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply
+  /** Whether `/a/` and `//a` are `/a`. */
+  isSlashTolerant?: boolean
+  tls?: TlsOptions
 }
 
 /** Requests of all our APIs are small; the largest are administrative ones with many rights. */
@@ -28,11 +32,14 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** A stop waits so long for answers that are under way. */
 const CLOSE_TIMEOUT_MS = 10_000
 
+const BYTES = 'application/octet-stream'
+
 const METHODS: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** A Fastify instance with our limits, bodies as bytes, and 405 answers for known paths. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const app = fastify({
+  // Fastify has a type for each kind of server; they differ in nothing that we use.
+  const app: FastifyInstance = fastify({
     loggerInstance: options.logger,
     logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: options.errorHandler,
@@ -40,7 +47,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     genReqId: () => randomUUID(),
-    routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
+    routerOptions: {
+      maxParamLength: PARAMETER_LENGTH_MAX,
+      ignoreTrailingSlash: options.isSlashTolerant ?? false,
+      ignoreDuplicateSlashes: options.isSlashTolerant ?? false,
+    },
+    ...(options.tls === undefined ? {} : { https: options.tls }),
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   })
@@ -49,7 +61,38 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Clients send JSON with any Content-Type or with none; each route reads its own body.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  // Even the catch-all parser refuses a Content-Type that is none.
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.headers['content-type'] !== undefined) request.headers['content-type'] = BYTES
+    done()
+  })
+  closeIdleConnections(app)
   return app
+}
+
+/**
+ * When the server closes, Node ends the connections that are idle at that moment, but neither those
+ * that become idle later nor those on which nothing was ever asked; they would hold up a stop.
+ */
+function closeIdleConnections(app: FastifyInstance): void {
+  const idle = new Set<Socket>()
+  let isClosing = false
+  const connected = app.server instanceof TlsServer ? 'secureConnection' : 'connection'
+  app.server.on(connected, (socket: Socket) => {
+    idle.add(socket)
+    socket.on('close', () => idle.delete(socket))
+  })
+  app.server.on('request', ({ socket }, response) => {
+    idle.delete(socket)
+    response.on('close', () => {
+      if (isClosing) socket.destroySoon()
+      else if (!socket.destroyed) idle.add(socket)
+    })
+  })
+  app.addHook('preClose', async () => {
+    isClosing = true
+    for (const socket of idle) socket.destroy()
+  })
 }
 
 /** Registers routes such that the other methods of their paths are refused, with what is allowed. */
@@ -104,7 +147,7 @@ export async function listen(
   app.log.level = level
   const { address, family, port } = app.server.address() as AddressInfo
   const host = family === 'IPv6' ? `[${address}]` : address
-  return `${app.initialConfig.https ? 'https' : 'http'}://${host}:${port}`
+  return `${app.server instanceof TlsServer ? 'https' : 'http'}://${host}:${port}`
 }
 
 /** Lets answers that are under way finish, for a bounded time. */

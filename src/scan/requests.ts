@@ -80,6 +80,10 @@ export function readString(body: Body, field: string): string {
   if (typeof value !== 'string') {
     throw badRequest(`${field} must be a string, not ${printFound(value)}.`)
   }
+  // Databases hold neither NUL nor half a character.
+  if (value.includes('\0') || !value.isWellFormed()) {
+    throw badRequest(`${field} must be a string of Unicode characters without NUL.`)
+  }
   return value
 }
 

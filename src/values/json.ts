@@ -8,18 +8,21 @@ export function parseJsonExactly(text: string): unknown {
 
 type ReviverContext = { source?: string }
 
+/** Longer ones are no integers of ours, and making bigints of a million digits takes long. */
+const PLAIN_INTEGER = /^-?\d{1,40}$/
+
 function exactNumber(_key: string, value: unknown, context?: ReviverContext): unknown {
   const source = context?.source
   if (typeof value !== 'number' || source === undefined) return value
   if (Number.isSafeInteger(value) && /^-?\d+$/.test(source)) return value
-  if (/^-?\d+$/.test(source)) return BigInt(source)
+  if (PLAIN_INTEGER.test(source)) return BigInt(source)
   return isExactDouble(value, source) ? value : rawNumber(source)
 }
 
 /** 10.0, 1e2 and 0.5 are held exactly by a double; 0.1000000000000000055 is not what prints again. */
 function isExactDouble(value: number, source: string): boolean {
   if (Number.isSafeInteger(value)) return exactInteger(source) === BigInt(value)
-  return Number.isFinite(value) && JSON.stringify(value) === source
+  return !Number.isInteger(value) && JSON.stringify(value) === source
 }
 
 /** Zero digits a number's exponent may add before it stops being a plausible integer. */
@@ -45,6 +48,10 @@ function rawNumber(source: string): unknown {
   return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(source)
 }
 
+function isRawNumber(value: unknown): boolean {
+  return (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value)
+}
+
 /** JSON text of what `parseJsonExactly` read, its numbers as they were written. */
 export function printJsonExactly(value: unknown): string {
   return JSON.stringify(value, (_key, part) =>
@@ -66,6 +73,7 @@ export function describeJson(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
+  if (isRawNumber(value)) return 'a number'
   switch (typeof value) {
     case 'string':
       return 'a string'

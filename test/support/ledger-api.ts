@@ -1,6 +1,13 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Db } from '../../src/db/db.ts'
-import { installLedgerErrors, ledgerServerOptions } from '../../src/http/ledger-error.ts'
+import {
+  addTraceIds,
+  LEDGER_BODY_BYTES_MAX,
+  ledgerErrorHandler,
+  ledgerMethodNotAllowed,
+  ledgerNotFoundHandler,
+} from '../../src/http/ledger-error.ts'
+import { registerRoutes } from '../../src/http/server.ts'
 import { auditRoutes } from '../../src/users/audit-routes.ts'
 import type { Authentication } from '../../src/users/caller.ts'
 import { idpsRoutes } from '../../src/users/idps-routes.ts'
@@ -20,18 +27,32 @@ export async function buildLedgerApi(options: {
 }): Promise<FastifyInstance> {
   const { db, authentication, onLog } = options
   const app = Fastify({
-    ...ledgerServerOptions,
+    bodyLimit: LEDGER_BODY_BYTES_MAX,
+    frameworkErrors: ledgerErrorHandler,
+    // `/v2/idps/` is the list of providers; the longest id has 255 characters, percent-encoded.
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      ignoreDuplicateSlashes: true,
+      maxParamLength: 3 * 255,
+    },
     ...(onLog && { logger: { level: 'debug', stream: { write: onLog } } }),
   })
+  app.setErrorHandler(ledgerErrorHandler)
+  app.setNotFoundHandler(ledgerNotFoundHandler)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-  installLedgerErrors(app)
+  addTraceIds(app)
   const node = { participantId: PARTICIPANT_ID, synchronizerId: SYNCHRONIZER_ID }
-  await app.register(usersRoutes, { db, authentication })
-  await app.register(idpsRoutes, { db, authentication })
-  await app.register(partiesRoutes, { db, authentication, ...node })
-  await app.register(auditRoutes, { db, authentication })
-  await app.register(nodeRoutes, { authentication, ...node })
+  await registerRoutes(app, {
+    routes: async (scope) => {
+      await usersRoutes(scope, { db, authentication })
+      await idpsRoutes(scope, { db, authentication })
+      await partiesRoutes(scope, { db, authentication, ...node })
+      await auditRoutes(scope, { db, authentication })
+      await nodeRoutes(scope, { authentication, ...node })
+    },
+    methodNotAllowed: ledgerMethodNotAllowed,
+  })
   await app.ready()
   return app
 }

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import type { JWK } from 'jose'
 import type { Db } from '../../src/db/db.ts'
 import { createAuthentication } from '../../src/users/caller.ts'
+import { ensureFirstUsers } from '../../src/users/first-users.ts'
 import { selectProviderByIssuer } from '../../src/users/idps-store.ts'
 import { createRemoteKeySet } from '../../src/users/key-set.ts'
 import { createTokenVerifier, type TokenEvents } from '../../src/users/token.ts'
-import { ensureFirstUsers } from '../../src/users/users.ts'
 import { buildLedgerApi, PARTICIPANT_ID } from './ledger-api.ts'
 import {
   AUDIENCE,
@@ -17,7 +17,12 @@ import {
   tokenOf,
 } from './ledger-tokens.ts'
 
-export type Answer = { status: number; body: Record<string, never>; text: string; headers: object }
+export type Answer = {
+  status: number
+  body: Record<string, unknown>
+  text: string
+  headers: object
+}
 export type LedgerWorld = {
   app: FastifyInstance
   /** The key sets that the providers publish now; change it to rotate, set undefined for an outage. */
@@ -77,7 +82,7 @@ export async function openWorld(options: {
       })
       return {
         status: answer.statusCode,
-        body: JSON.parse(answer.body) as Record<string, never>,
+        body: JSON.parse(answer.body) as Record<string, unknown>,
         text: answer.body,
         headers: answer.headers,
       }

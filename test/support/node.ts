@@ -2,15 +2,24 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
+import { readConfig } from '../../src/config/config.ts'
+import type { NodeConfig } from '../../src/config/node-config.ts'
+import { ALL_PARTS } from '../../src/config/parts.ts'
 import type { DbTarget } from '../../src/db/open.ts'
 import { prepareLine } from '../../src/history/encode.ts'
-import { type NodeOptions, type RunningNode, startNode } from '../../src/node.ts'
+import { type RunningNode, startNode } from '../../src/node.ts'
 import type { Cleanup } from './engines.ts'
 
-export type TestNodeOptions = Partial<Omit<NodeOptions, 'log'>> & {
+export type TestNodeOptions = {
+  /** Changes to the configuration of a node without any file. */
+  config?: Partial<NodeConfig>
+  /** Where the history is; a new SQLite file unless given. */
+  target?: DbTarget
+  dataDirectory?: string
   /** Lines of an import file that the history shall hold; empty unless given. */
   lines?: string[]
-  target?: DbTarget
+  /** Whether an empty history stays empty; it does unless told otherwise. */
+  empty?: boolean
 }
 
 /** A node in this process on free ports, with its own data directory, closed after the test. */
@@ -18,25 +27,55 @@ export async function startTestNode(
   t: Cleanup,
   options: TestNodeOptions = {},
 ): Promise<RunningNode> {
-  const { lines, target, ...nodeOptions } = options
-  const dataDirectory = options.dataDirectory ?? newDirectory(t)
   const node = await startNode({
+    config: testConfig(t, options),
     log: createLog({ level: 'error', pretty: false }),
-    host: '127.0.0.1',
-    ports: { ledger: 0, scan: 0, validator: 0, metrics: 0 },
-    empty: true,
-    scan: {
-      pageSizeMax: 2_147_483_647,
-      cacheBytes: 16 * 1024 * 1024,
-      compressedCacheBytes: 4 * 1024 * 1024,
-    },
-    ...(target === undefined ? {} : { appDatabase: target }),
-    ...nodeOptions,
-    dataDirectory,
+    empty: options.empty ?? true,
   })
   t.after(() => node.close())
-  if (lines !== undefined) await node.history.append(lines.map(prepareLine))
+  if (options.lines !== undefined) await node.history.append(options.lines.map(prepareLine))
   return node
+}
+
+/** The configuration of a node without any file, on free ports in its own directory. */
+export function testConfig(t: Cleanup, options: TestNodeOptions = {}): NodeConfig {
+  const dataDir = options.dataDirectory ?? newDirectory(t)
+  const flag = (value: string) => ({ flag: 'test', value })
+  const flags = {
+    'annals.dataDir': flag(dataDir),
+    'annals.ports.ledger': flag('0'),
+    'annals.ports.scan': flag('0'),
+    'annals.ports.validator': flag('0'),
+    'annals.ports.metrics': flag('0'),
+    'annals.scan.cacheBytes': flag('16Mi'),
+  }
+  const { config, problems } = readConfig({ env: {}, cwd: dataDir, flags }, { parts: ALL_PARTS })
+  if (config === undefined) throw new Error(JSON.stringify(problems))
+  const databases =
+    options.target === undefined
+      ? config.databases
+      : { ...config.databases, app: databaseOf(options.target) }
+  return { ...config, databases, ...options.config }
+}
+
+function databaseOf(target: DbTarget): NodeConfig['databases']['app'] {
+  if (target.engine === 'sqlite') return { engine: 'sqlite', file: target.path }
+  const { host, port, user, database, password } = target.connection
+  return {
+    engine: 'postgres',
+    host: host ?? 'localhost',
+    port: port ?? 5432,
+    user: user ?? 'postgres',
+    database: database ?? 'postgres',
+    password:
+      password === undefined
+        ? undefined
+        : { reveal: () => String(password), toString: () => '', toJSON: () => '' },
+    schema: target.schema,
+    tls: undefined,
+    connectionsMax: 5,
+    failFast: true,
+  }
 }
 
 export function newDirectory(t: Cleanup): string {

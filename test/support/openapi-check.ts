@@ -22,7 +22,7 @@ export function openApiChecker(): (answer: Answer) => void {
     return validator
   }
   return ({ method, url, status, body }) => {
-    const path = url.split('?', 1)[0]?.replace(/\/$/, '') ?? ''
+    const path = (url.split('?', 1)[0] ?? '').replaceAll(/\/+/g, '/').replace(/\/$/, '')
     const route = routes
       .filter((candidate) => candidate.method === method.toLowerCase())
       .sort((a, b) => Number(a.path.includes('{')) - Number(b.path.includes('{')))

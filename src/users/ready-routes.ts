@@ -1,0 +1,40 @@
+import type { FastifyInstance } from 'fastify'
+import type { Health } from '../health/checks.ts'
+import { LedgerError } from '../http/ledger-error.ts'
+import { type Authentication, guard } from './caller.ts'
+
+const READY = 'The node is ready.'
+const ALIVE = 'The process runs.'
+
+/**
+ * /readyz and /livez of the ledger API. Readiness asks for a valid token when authentication is on;
+ * the same question on the health port never does.
+ */
+export const readyRoutes = async (
+  app: FastifyInstance,
+  { authentication, health }: { authentication: Authentication; health: Pick<Health, 'verdict'> },
+): Promise<void> => {
+  app.get('/readyz', guard(authentication), async (request, reply) => {
+    const { ready, failures } = await health.verdict()
+    if (!ready) throw notReady(failures)
+    return wantsText(request.headers.accept)
+      ? reply.type('text/plain; charset=utf-8').send(`${READY}\n`)
+      : reply.type('application/json; charset=utf-8').send(JSON.stringify(READY))
+  })
+
+  app.get('/livez', async (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(JSON.stringify(ALIVE)),
+  )
+}
+
+const notReady = (failures: { name: string; reason: string }[]): LedgerError =>
+  new LedgerError({
+    code: 'SERVICE_NOT_RUNNING',
+    category: 'transient',
+    cause: `The node is not ready. ${failures.map(({ name, reason }) => `${name}: ${reason}`).join(' ')}`,
+    context: Object.fromEntries(failures.map(({ name, reason }) => [`check.${name}`, reason])),
+  })
+
+/** JSON unless the client asks for text and not for JSON. */
+const wantsText = (accept = ''): boolean =>
+  /\btext\/(plain|\*)/i.test(accept) && !/\bapplication\/json\b/i.test(accept)
