@@ -13,7 +13,8 @@ import {
   ledgerNotFoundHandler,
 } from './http/ledger-error.ts'
 import { methodNotAllowed, plainErrorHandler, plainNotFoundHandler } from './http/plain-error.ts'
-import { closeServer, createServer, listen, registerRoutes } from './http/server.ts'
+import { measureRequests } from './http/request-metrics.ts'
+import { createServer, listen, registerRoutes } from './http/server.ts'
 import {
   type Certificates,
   followCertificates,
@@ -31,9 +32,18 @@ import { partiesRoutes } from './users/parties-routes.ts'
 import { readyRoutes } from './users/ready-routes.ts'
 import { usersRoutes } from './users/users-routes.ts'
 
-export const PORT_NAMES = ['ledger', 'scan', 'validator', 'metrics'] as const
-export type PortName = (typeof PORT_NAMES)[number]
+// Which routes stand on which port, under which error shape.
+
+export type PortName = 'ledger' | 'scan' | 'validator' | 'metrics'
 export type Ports = Record<PortName, number>
+
+/** What every port needs. */
+export type Surroundings = {
+  log: Logger
+  health: Health
+  registry: Registry
+  statusOf(id: string): AppStatus
+}
 
 /** What the ledger API stands on. */
 export type LedgerApi = {
@@ -45,130 +55,105 @@ export type LedgerApi = {
   keySet: JSONWebKeySet | undefined
 }
 
-export type ListenOptions = {
-  log: Logger
-  listen: { bindAddress: string; ports: Ports; ledgerTls: ServerTls | undefined }
-  health: Health
-  registry: Registry
-  status: Omit<AppStatus, 'id' | 'ports'>
-  ledger: LedgerApi
-  scan: ScanOptions
-}
-
-export type Listening = {
-  urls: Record<PortName, string>
-  /** Reads the certificates again; false when they have not changed. */
-  reloadCertificates(): boolean
-  close(): Promise<void>
-}
-
-/** Which routes stand on which port, under which error shape. */
-export async function openPorts(options: ListenOptions): Promise<Listening> {
-  const { log, health, registry } = options
-  const { bindAddress: host, ports, ledgerTls } = options.listen
-  const bound: Partial<Ports> = {}
-  const statusOf = (id: string): AppStatus => ({
-    ...options.status,
-    id,
-    ports: () => ({ ...bound }),
+/** The validator's API, and the health of every app. */
+export async function buildValidatorApp(around: Surroundings): Promise<FastifyInstance> {
+  const { health, registry } = around
+  const app = createPlainServer(around, 'validator')
+  await addRoutes(app, '', async (scope) => {
+    await probeRoutes(scope, { health })
+    await scope.register(metricsRoutes(registry))
   })
-  const servers: Record<PortName, FastifyInstance> = {
-    ledger: createLedgerServer(log, ledgerTls),
-    scan: createPlainServer(log),
-    validator: createPlainServer(log),
-    metrics: createPlainServer(log),
-  }
-  const probes = (scope: FastifyInstance) => probeRoutes(scope, { health })
-  const metrics = (scope: FastifyInstance) => scope.register(metricsRoutes(registry))
+  await addRoutes(app, '/api/validator', async (scope) => {
+    await probeRoutes(scope, { health })
+    await statusRoutes(scope, { health, status: around.statusOf('validator') })
+  })
+  return app
+}
 
-  servers.scan.addHook('onRequest', (_request, reply, done) => {
+export async function buildMetricsApp(around: Surroundings): Promise<FastifyInstance> {
+  const app = createPlainServer(around, undefined)
+  await addRoutes(app, '', async (scope) => {
+    await scope.register(metricsRoutes(around.registry))
+  })
+  return app
+}
+
+export async function buildScanApp(
+  around: Surroundings,
+  scan: ScanOptions,
+): Promise<FastifyInstance> {
+  const { health } = around
+  const app = createPlainServer(around, 'scan')
+  app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(ANY_ORIGIN)
     done()
   })
-  await addRoutes(
-    servers.scan,
-    '/api/scan',
-    async (scope) => {
-      await scanRoutes(scope, options.scan)
-      await probes(scope)
-      await statusRoutes(scope, { health, status: statusOf('scan') })
-    },
-    PREFLIGHT,
-  )
-  await addRoutes(servers.validator, '', async (scope) => {
-    await probes(scope)
-    await metrics(scope)
-  })
-  await addRoutes(servers.validator, '/api/validator', async (scope) => {
-    await probes(scope)
-    await statusRoutes(scope, { health, status: statusOf('validator') })
-  })
-  await addRoutes(servers.metrics, '', async (scope) => {
-    await metrics(scope)
-  })
-  await addLedgerRoutes(servers.ledger, options)
-
-  const certificates: Certificates | undefined =
-    ledgerTls && followCertificates(servers.ledger.server as unknown as TlsServer, ledgerTls, log)
-  const urls = {} as Record<PortName, string>
-  const close = async () => {
-    certificates?.close()
-    await Promise.all(Object.values(servers).map(closeServer))
+  const routes = async (scope: FastifyInstance) => {
+    await scanRoutes(scope, scan)
+    await probeRoutes(scope, { health })
+    await statusRoutes(scope, { health, status: around.statusOf('scan') })
   }
-  try {
-    for (const name of PORT_NAMES) {
-      urls[name] = await listen(servers[name], { host, port: ports[name] })
-      bound[name] = Number(new URL(urls[name]).port)
-    }
-  } catch (error) {
-    await close()
-    const failed = PORT_NAMES.find((name) => urls[name] === undefined) as PortName
-    throw explainListenError(error, failed, ports)
-  }
-  return { urls, close, reloadCertificates: () => certificates?.reload() ?? false }
+  await addRoutes(app, '/api/scan', routes, PREFLIGHT)
+  return app
 }
 
-function createPlainServer(log: Logger): FastifyInstance {
-  return createServer({
-    logger: log.child({}),
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
-  })
-}
-
-function createLedgerServer(log: Logger, tls: ServerTls | undefined): FastifyInstance {
-  return createServer({
-    logger: log.child({}),
+/** Users, identity providers and parties. The certificates are followed where there are some. */
+export async function buildLedgerApp(
+  around: Surroundings,
+  ledger: LedgerApi,
+  tls: ServerTls | undefined,
+): Promise<{ app: FastifyInstance; certificates: Certificates | undefined }> {
+  const { log, health, registry } = around
+  const app = createServer({
+    logger: log.child({ logger_name: 'annals.ledger' }),
     bodyBytesMax: LEDGER_BODY_BYTES_MAX,
     errorHandler: ledgerErrorHandler,
     notFoundHandler: ledgerNotFoundHandler,
     isSlashTolerant: true,
     ...(tls === undefined ? {} : { tls: readTlsOptions(tls) }),
   })
+  measureRequests(app, { registry, service: 'json_api' })
+  addTraceIds(app)
+  const { db, authentication, participantId, synchronizerId, keySet } = ledger
+  const routes = async (scope: FastifyInstance) => {
+    await usersRoutes(scope, { db, authentication })
+    await idpsRoutes(scope, { db, authentication })
+    await partiesRoutes(scope, { db, authentication, participantId, synchronizerId })
+    await auditRoutes(scope, { db, authentication })
+    await nodeRoutes(scope, {
+      authentication,
+      synchronizerId,
+      ...(keySet === undefined ? {} : { keySet }),
+    })
+    await readyRoutes(scope, { authentication, health })
+    await scope.register(metricsRoutes(registry))
+  }
+  await registerRoutes(app, { routes, methodNotAllowed: ledgerMethodNotAllowed })
+  const certificates = tls && followCertificates(app.server as unknown as TlsServer, tls, log)
+  return { app, certificates }
 }
 
-async function addLedgerRoutes(
+/** Opens the port; returns the address under which it is reached. */
+export async function openPort(
   app: FastifyInstance,
-  { ledger, health, registry }: ListenOptions,
-): Promise<void> {
-  const { db, authentication, participantId, synchronizerId, keySet } = ledger
-  addTraceIds(app)
-  await registerRoutes(app, {
-    routes: async (scope) => {
-      await usersRoutes(scope, { db, authentication })
-      await idpsRoutes(scope, { db, authentication })
-      await partiesRoutes(scope, { db, authentication, participantId, synchronizerId })
-      await auditRoutes(scope, { db, authentication })
-      await nodeRoutes(scope, {
-        authentication,
-        synchronizerId,
-        ...(keySet === undefined ? {} : { keySet }),
-      })
-      await readyRoutes(scope, { authentication, health })
-      await scope.register(metricsRoutes(registry))
-    },
-    methodNotAllowed: ledgerMethodNotAllowed,
+  name: PortName,
+  options: { bindAddress: string; ports: Ports },
+): Promise<string> {
+  try {
+    return await listen(app, { host: options.bindAddress, port: options.ports[name] })
+  } catch (error) {
+    throw explainListenError(error, name, options.ports[name])
+  }
+}
+
+function createPlainServer(around: Surroundings, service: string | undefined): FastifyInstance {
+  const app = createServer({
+    logger: around.log.child({ logger_name: `annals.${service ?? 'metrics'}` }),
+    errorHandler: plainErrorHandler,
+    notFoundHandler: plainNotFoundHandler,
   })
+  if (service !== undefined) measureRequests(app, { registry: around.registry, service })
+  return app
 }
 
 function addRoutes(
@@ -194,9 +179,8 @@ export class ListenError extends Error {
   override name = 'ListenError'
 }
 
-function explainListenError(error: unknown, name: PortName, ports: Ports): unknown {
+function explainListenError(error: unknown, name: PortName, port: number): unknown {
   const { code } = error as NodeJS.ErrnoException
-  const port = ports[name]
   const remedy = `choose another one with --${name}-port, or 0 for a free one`
   if (code === 'EADDRINUSE') {
     return new ListenError(

@@ -1,3 +1,5 @@
+import { statfs } from 'node:fs/promises'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { readSoftware, type Software } from './base/software.ts'
 import type { NodeConfig } from './config/node-config.ts'
@@ -8,7 +10,25 @@ import { createHealth, type Health } from './health/checks.ts'
 import { loadExample } from './history/example.ts'
 import { type History, openHistory } from './history/history.ts'
 import { createOutgoing, type Outgoing } from './http/outgoing.ts'
-import { type LedgerApi, openPorts, type PortName } from './listen.ts'
+import { closeServer } from './http/server.ts'
+import {
+  buildLedgerApp,
+  buildMetricsApp,
+  buildScanApp,
+  buildValidatorApp,
+  type LedgerApi,
+  openPort,
+  type PortName,
+  type Surroundings,
+} from './listen.ts'
+import {
+  measureAppends,
+  measureDb,
+  measureHealth,
+  measureHistory,
+  measurePages,
+  measureTokens,
+} from './measure.ts'
 import { startProcessMetrics } from './metrics/process.ts'
 import { createRegistry, type Registry } from './metrics/registry.ts'
 import { type OpenDatabase, openDatabase } from './open-databases.ts'
@@ -38,58 +58,87 @@ export type RunningNode = {
 
 export type Reloaded = { applied: string[]; needsRestart: string[] }
 
+const PAGE_SIZE_MAX = 2_147_483_647
 /** Of the memory for the history, the part for compressed frames. */
 const COMPRESSED_SHARE = 1 / 4
+/** With less than this a store soon cannot write; the operator still has time to act. */
+const DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
 
-/** Starts the parts in order; they are closed in reverse, also when a later part fails to start. */
+/**
+ * Starts the parts in order; they are closed in reverse, also when a later part fails to start. The
+ * health port opens first and closes last, so that probes get an answer all the while.
+ */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { config, log } = options
   const startedAt = Date.now()
   const software = readSoftware()
   await using parts = new AsyncDisposableStack()
-
   const lock = lockDirectory(config.dataDir)
   parts.defer(() => lock.release())
-  const app = await openDatabase(config.databases.app, 'app')
-  parts.defer(() => app.db.close())
-  const participantDb = await openDatabase(config.databases.participant, 'participant')
-  parts.defer(() => participantDb.db.close())
-  const participant = await openParticipant(participantDb.db, {
+
+  const registry = startMetrics(config, software, parts)
+  const health = startHealth(log, registry)
+  const ports: Partial<Record<PortName, number>> = {}
+  const around: Surroundings = {
+    log,
+    health,
+    registry,
+    statusOf: (id) => ({
+      id,
+      version: software.version,
+      commitTime: software.releasedAt,
+      startedAt,
+      ports: () => ({ ...ports }),
+    }),
+  }
+  const open = async (name: PortName, app: FastifyInstance): Promise<string> => {
+    parts.defer(() => closeServer(app))
+    const url = await openPort(app, name, config.listen)
+    ports[name] = Number(new URL(url).port)
+    return url
+  }
+  const validator = await open('validator', await buildValidatorApp(around))
+
+  const appDatabase = await openMeasured(config, 'app', { registry, health, parts })
+  const participantDatabase = await openMeasured(config, 'participant', { registry, health, parts })
+  const participant = await openParticipant(participantDatabase.db, {
     migrationId: config.migration.id,
     partyHint: config.identity.partyHint,
     nodeIdentifier: config.identity.nodeIdentifier,
     isGiven: config.identity.given,
   })
-
-  const registry = startMetrics(config, software, parts)
-  const health = createHealth()
-  watchDatabase(health, 'app database', app.db)
-  watchDatabase(health, 'participant database', participantDb.db)
+  watchDisk(health, registry, config.dataDir)
   const outgoing = createOutgoing(config.proxy)
   parts.defer(() => outgoing.close())
 
-  const { history, exampleUpdates } = await openNodeHistory(options, app, parts)
-  const ledger = await openLedgerApi({ config, log, db: participantDb.db, participant, outgoing })
+  const { history, exampleUpdates } = await openNodeHistory(options, appDatabase, { around, parts })
+  const { db } = participantDatabase
+  const api = await openLedgerApi({ config, around, db, participant, outgoing })
 
-  const listening = await openPorts({
-    log,
-    listen: config.listen,
-    health,
-    registry,
-    status: { version: software.version, commitTime: software.releasedAt, startedAt },
-    ledger,
-    scan: {
+  const metrics = await open('metrics', await buildMetricsApp(around))
+  const scan = await open(
+    'scan',
+    await buildScanApp(around, {
       history,
-      pageSizeMax: config.scan.maxPageSize ?? 2_147_483_647,
+      pageSizeMax: config.scan.maxPageSize ?? PAGE_SIZE_MAX,
       compressedCacheBytes: config.scan.cacheBytes * COMPRESSED_SHARE,
       softwareVersion: software.version,
       listScans: () => [],
-    },
-  })
-  parts.defer(() => listening.close())
+      onPage: measurePages(registry),
+    }),
+  )
+  const ledgerApp = await buildLedgerApp(around, api, config.listen.ledgerTls)
+  parts.defer(() => ledgerApp.certificates?.close())
+  const ledger = await open('ledger', ledgerApp.app)
+  await health.start()
   parts.defer(() => health.stop())
 
-  const urls = urlsOf(listening.urls)
+  const urls = {
+    ledger,
+    scan: `${scan}/api/scan`,
+    validator: `${validator}/api/validator`,
+    metrics: `${metrics}/metrics`,
+  }
   log.info({ ...urls, updates: history.view.updates, startMs: Date.now() - startedAt }, 'ready')
   const closing = parts.move()
   return {
@@ -97,7 +146,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     history,
     exampleUpdates,
     reload(next) {
-      const applied = listening.reloadCertificates() ? ['certificates'] : []
+      const applied = ledgerApp.certificates?.reload() ? ['certificates'] : []
       if (next.logLevel !== config.logLevel) {
         log.level = next.logLevel === 'off' ? 'silent' : next.logLevel
         applied.push('log level')
@@ -120,12 +169,48 @@ function startMetrics(
   return registry
 }
 
-function watchDatabase(health: Health, name: string, db: Db): void {
-  health.add({
-    name,
+function startHealth(log: Logger, registry: Registry): Health {
+  const health = createHealth({
+    onChange(check, failure) {
+      if (failure === undefined) log.info({ check }, 'a health check passes again')
+      else log.warn({ check, reason: failure.reason }, 'a health check fails')
+    },
+  })
+  measureHealth(registry, health)
+  return health
+}
+
+async function openMeasured(
+  config: NodeConfig,
+  name: 'app' | 'participant',
+  around: { registry: Registry; health: Health; parts: AsyncDisposableStack },
+): Promise<OpenDatabase> {
+  const { db, target } = await openDatabase(config.databases[name], name)
+  around.parts.defer(() => db.close())
+  around.health.add({
+    name: `${name} database`,
     async run() {
       await db.query('select 1')
       return undefined
+    },
+  })
+  return { db: measureDb(around.registry, db, name), target }
+}
+
+function watchDisk(health: Health, registry: Registry, directory: string): void {
+  let free = Number.NaN
+  registry.gauge({
+    name: 'annals_disk_free_bytes',
+    help: 'Space left where the data directory is.',
+    collect: (gauge) => gauge.set(free),
+  })
+  health.add({
+    name: 'disk space',
+    async run() {
+      const { bavail, bsize } = await statfs(directory)
+      free = bavail * bsize
+      if (free >= DISK_FREE_BYTES_MIN) return undefined
+      return `Only ${Math.floor(free / 1_000_000)} MB are left where the data directory is; make room.`
     },
   })
 }
@@ -134,12 +219,24 @@ function watchDatabase(health: Health, name: string, db: Db): void {
 async function openNodeHistory(
   { config, empty }: NodeOptions,
   { db, target }: OpenDatabase,
-  parts: AsyncDisposableStack,
+  { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
 ): Promise<{ history: History; exampleUpdates: number }> {
   const writerLock = target.engine === 'postgres' ? await tryWriterLock(target) : undefined
   parts.defer(() => writerLock?.release())
   const isFollower = target.engine === 'postgres' && writerLock === undefined
-  const history = await openHistory({ db, cacheBytes: config.scan.cacheBytes, isFollower })
+  if (writerLock !== undefined) {
+    around.health.add({
+      name: 'history writer',
+      run: () =>
+        writerLock.lost.aborted
+          ? 'The lock of the history is lost, and another node may write; restart this one.'
+          : undefined,
+    })
+  }
+  const { cacheBytes } = config.scan
+  const onAppend = measureAppends(around.registry)
+  const history = await openHistory({ db, cacheBytes, isFollower, onAppend })
+  measureHistory(around.registry, history)
   const isExampleWanted =
     !empty && !isFollower && config.network === undefined && history.view.lastOffset === 0n
   return { history, exampleUpdates: isExampleWanted ? await loadExample(history) : 0 }
@@ -148,13 +245,14 @@ async function openNodeHistory(
 /** Tokens of the configured provider, of the node's own key when there is none, or no tokens at all. */
 async function openLedgerApi(options: {
   config: NodeConfig
-  log: Logger
+  around: Surroundings
   db: Db
   participant: Participant
   outgoing: Outgoing
 }): Promise<LedgerApi> {
-  const { config, log, db, participant, outgoing } = options
+  const { config, around, db, participant, outgoing } = options
   const { auth } = config
+  const { log, registry } = around
   await ensureFirstUsers(
     db,
     auth.ledgerApiUser === undefined ? {} : { serviceUser: auth.ledgerApiUser },
@@ -170,14 +268,12 @@ async function openLedgerApi(options: {
     db,
     participantId: participant.participantId,
     fetch: outgoing.fetch,
-    events: { log },
+    events: { log, ...measureTokens(registry) },
   }
   if (auth.participant !== undefined) {
     const { jwksUrl, targetAudience: audience } = auth.participant
-    const authentication = await openAuthentication({
-      ...common,
-      defaultProvider: { jwksUrl, audience },
-    })
+    const defaultProvider = { jwksUrl, audience }
+    const authentication = await openAuthentication({ ...common, defaultProvider })
     return { ...api, authentication, keySet: undefined }
   }
   const { keySet } = await openDevKey(config.dataDir)
@@ -201,14 +297,4 @@ function printed(value: unknown): string {
   return (
     JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)) ?? ''
   )
-}
-
-/** The base of each API, as clients want it. */
-function urlsOf(roots: Record<PortName, string>): Record<PortName, string> {
-  return {
-    ledger: roots.ledger,
-    scan: `${roots.scan}/api/scan`,
-    validator: `${roots.validator}/api/validator`,
-    metrics: `${roots.metrics}/metrics`,
-  }
 }

@@ -15,7 +15,7 @@ import { nodeIdsOf, referenceItem } from './support/reference.ts'
 import { reformat } from './support/reformat.ts'
 
 const histories = historyArbitrary({ maxUpdates: 120 })
-const RUNS = { sqlite: 25, postgres: 12 }
+const RUNS = { sqlite: 15, postgres: 8 }
 
 const VERSIONS = [0, 1, 2] as const
 const ENCODINGS = ['compact_json', 'protobuf_json'] as const

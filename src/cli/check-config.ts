@@ -1,4 +1,3 @@
-import { enableCompileCache } from 'node:module'
 import { Command, Option } from 'commander'
 import type { ConfigReading } from '../config/config.ts'
 import type { ValuesFile } from '../config/keys.ts'
@@ -177,8 +176,6 @@ export function checkCommand(options: { parts?: readonly Part[]; version?: strin
     .option('--manual', 'print the manual of all settings (Markdown)')
     .addHelpText('after', EXAMPLES)
     .action(async (args: CheckArguments) => {
-      // A check runs before every commit: the second one need not strip and compile again.
-      enableCompileCache()
       const { processEnvironment } = await import('../config/sources.ts')
       process.exitCode = await checkConfig(args, {
         env: processEnvironment(),

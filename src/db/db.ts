@@ -16,8 +16,12 @@ export type Db = {
   executeMany(sql: string, rows: SqlValue[][]): Promise<void>
   /**
    * Runs the work in one transaction: committed and durable when the promise resolves, rolled back
-   * when the work throws. Write transactions of one process run one after another on SQLite.
+   * when the work throws or one of its statements fails, even if the work catches that. Write transactions of one process run one after another on SQLite.
    */
   transaction<T>(work: (tx: Db) => Promise<T>): Promise<T>
   close(): Promise<void>
+  /** The state of the connections, where there is a pool of them. */
+  pool?(): PoolState
 }
+
+export type PoolState = { max: number; used: number; idle: number; waiting: number }

@@ -108,6 +108,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
       closing ??= close()
       return closing
     },
+    pool: () => ({
+      max: pool.options.max,
+      used: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
   }
   try {
     await createSchema(db, options.schema)

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { PlainError } from '../http/plain-error.ts'
-import type { Health } from './checks.ts'
+import { type Health, printFailures } from './checks.ts'
 
 export type AppStatus = {
   id: string
@@ -18,10 +18,9 @@ export async function probeRoutes(
 ): Promise<void> {
   app.get('/livez', async (_request, reply) => reply.type('text/plain').send('The process runs.\n'))
   app.get('/readyz', async (_request, reply) => {
-    const verdict = await health.verdict()
-    if (verdict.ready) return reply.type('text/plain').send('The node is ready.\n')
-    const failures = verdict.failures.map(({ name, reason }) => `${name}: ${reason}`)
-    throw new PlainError(503, `The node is not ready. ${failures.join(' ')}`)
+    const { ready, failures } = health.verdict()
+    if (ready) return reply.type('text/plain').send('The node is ready.\n')
+    throw new PlainError(503, `The node is not ready. ${printFailures(failures)}`)
   })
 }
 
@@ -37,7 +36,7 @@ export async function statusRoutes(
       id: status.id,
       uptime: `PT${((Date.now() - status.startedAt) / 1000).toFixed(3)}S`,
       ports: status.ports(),
-      active: (await health.verdict()).ready,
+      active: health.verdict().ready,
       extra: {},
     },
   }))

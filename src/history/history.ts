@@ -25,6 +25,8 @@ export type HistoryOptions = {
   cacheBytes: number
   /** Whether another process appends; then the store is asked now and then for what is new. */
   isFollower?: boolean
+  /** Told of every batch that has become durable, and how long it took. */
+  onAppend?: (batch: PreparedUpdate[], seconds: number) => void
 }
 
 /** A follower's pages are at most this much behind the writer's. */
@@ -55,8 +57,10 @@ export async function openHistory(options: HistoryOptions): Promise<History> {
         if (!isCurrent) view = await loadView(db, view)
         // A commit whose answer is lost may have happened: look again before the next one.
         isCurrent = false
+        const startedAt = performance.now()
         view = await appendBatch(db, view, batch)
         isCurrent = true
+        options.onAppend?.(batch, (performance.now() - startedAt) / 1000)
       })
     },
     async *readPage(request) {

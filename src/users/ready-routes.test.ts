@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Fastify from 'fastify'
+import type { Failure } from '../health/checks.ts'
 import { addTraceIds, ledgerErrorHandler } from '../http/ledger-error.ts'
 import { type Authentication, authenticationOff } from './caller.ts'
 import { unauthenticated } from './errors.ts'
@@ -13,11 +14,11 @@ const refusing: Authentication = {
   forget: () => {},
 }
 
-async function build(authentication: Authentication, failures: { name: string; reason: string }[]) {
+async function build(authentication: Authentication, failures: Failure[]) {
   const app = Fastify()
   app.setErrorHandler(ledgerErrorHandler)
   addTraceIds(app)
-  const health = { verdict: async () => ({ ready: failures.length === 0, failures }) }
+  const health = { verdict: () => ({ ready: failures.length === 0, failures }) }
   await readyRoutes(app, { authentication, health })
   return app
 }
@@ -38,7 +39,9 @@ test('a ready node answers with a JSON string, or with text for who asks for it'
 })
 
 test('a node that is not ready names the failing check in the ledger error body', async () => {
-  const app = await build(authenticationOff, [{ name: 'database', reason: 'It does not answer.' }])
+  const app = await build(authenticationOff, [
+    { name: 'database', reason: 'It does not answer.', since: new Date(0) },
+  ])
   const answer = await app.inject('/readyz')
   assert.equal(answer.statusCode, 503)
   assert.equal(answer.json().code, 'SERVICE_NOT_RUNNING')

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Health } from '../health/checks.ts'
+import { type Failure, type Health, printFailures } from '../health/checks.ts'
 import { LedgerError } from '../http/ledger-error.ts'
 import { type Authentication, guard } from './caller.ts'
 
@@ -15,7 +15,7 @@ export const readyRoutes = async (
   { authentication, health }: { authentication: Authentication; health: Pick<Health, 'verdict'> },
 ): Promise<void> => {
   app.get('/readyz', guard(authentication), async (request, reply) => {
-    const { ready, failures } = await health.verdict()
+    const { ready, failures } = health.verdict()
     if (!ready) throw notReady(failures)
     return wantsText(request.headers.accept)
       ? reply.type('text/plain; charset=utf-8').send(`${READY}\n`)
@@ -27,11 +27,11 @@ export const readyRoutes = async (
   )
 }
 
-const notReady = (failures: { name: string; reason: string }[]): LedgerError =>
+const notReady = (failures: Failure[]): LedgerError =>
   new LedgerError({
     code: 'SERVICE_NOT_RUNNING',
     category: 'transient',
-    cause: `The node is not ready. ${failures.map(({ name, reason }) => `${name}: ${reason}`).join(' ')}`,
+    cause: `The node is not ready. ${printFailures(failures)}`,
     context: Object.fromEntries(failures.map(({ name, reason }) => [`check.${name}`, reason])),
   })
 
