@@ -1,7 +1,7 @@
 import type { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { JSONWebKeySet } from 'jose'
-import type { Logger } from 'pino'
+import type { Logs } from './base/log.ts'
 import type { Db } from './db/db.ts'
 import type { Health } from './health/checks.ts'
 import { type AppStatus, probeRoutes, statusRoutes } from './health/routes.ts'
@@ -39,7 +39,7 @@ export type Ports = Record<PortName, number>
 
 /** What every port needs. */
 export type Surroundings = {
-  log: Logger
+  logs: Logs
   health: Health
   registry: Registry
   statusOf(id: string): AppStatus
@@ -103,9 +103,10 @@ export async function buildLedgerApp(
   ledger: LedgerApi,
   tls: ServerTls | undefined,
 ): Promise<{ app: FastifyInstance; certificates: Certificates | undefined }> {
-  const { log, health, registry } = around
+  const { health, registry } = around
+  const log = around.logs.named('annals.ledger')
   const app = createServer({
-    logger: log.child({ logger_name: 'annals.ledger' }),
+    logger: log,
     bodyBytesMax: LEDGER_BODY_BYTES_MAX,
     errorHandler: ledgerErrorHandler,
     notFoundHandler: ledgerNotFoundHandler,
@@ -148,7 +149,7 @@ export async function openPort(
 
 function createPlainServer(around: Surroundings, service: string | undefined): FastifyInstance {
   const app = createServer({
-    logger: around.log.child({ logger_name: `annals.${service ?? 'metrics'}` }),
+    logger: around.logs.named(`annals.${service ?? 'metrics'}`),
     errorHandler: plainErrorHandler,
     notFoundHandler: plainNotFoundHandler,
   })

@@ -40,9 +40,13 @@ export function measureAppends(registry: Registry): AppendObserver {
     name: 'splice_history_updates_transactions_total',
     help: 'Transactions appended to the history.',
   })
-  const reassignments = registry.counter({
-    name: 'annals_history_reassignments_total',
-    help: 'Assignments and unassignments appended to the history.',
+  const assignments = registry.counter({
+    name: 'splice_history_updates_assignments_total',
+    help: 'Assignments appended to the history.',
+  })
+  const unassignments = registry.counter({
+    name: 'splice_history_updates_unassignments_total',
+    help: 'Unassignments appended to the history.',
   })
   const bytes = registry.counter({
     name: 'annals_history_bytes_total',
@@ -78,7 +82,8 @@ export function measureAppends(registry: Registry): AppendObserver {
   return (batch, seconds) => {
     for (const update of batch) {
       if (update.kind === 'transaction') transactions.inc()
-      else reassignments.inc()
+      // Only an assignment has an event: the contract, created anew.
+      else (update.eventCount === 1 ? assignments : unassignments).inc()
       bytes.labels({ encoding: 'compact_json' }).inc(update.compact.length)
       bytes.labels({ encoding: 'protobuf_json' }).inc(update.protobuf.length)
     }
@@ -129,16 +134,33 @@ export function measureTokens(
   }
 }
 
+/** The metrics of the synchronizer's topology, as far as this participant sees it. */
+export function measureTopology(
+  registry: Registry,
+  options: { participantId: string; parties(): number },
+): void {
+  const { participantId, parties } = options
+  registry.gauge({
+    name: 'splice_synchronizer_topology_num_parties',
+    help: 'Parties on the synchronizer that this participant knows.',
+    collect: (gauge) => gauge.set(parties()),
+  })
+  registry.gauge({
+    name: 'splice_synchronizer_topology_num_parties_per_participant',
+    help: 'Parties that a participant hosts.',
+    labels: ['participant_id'],
+    collect: (gauge) => gauge.labels({ participant_id: participantId }).set(parties()),
+  })
+}
+
 export function measureHealth(registry: Registry, health: Health): void {
-  const names = new Set<string>()
   registry.gauge({
     name: 'annals_health_check_status',
-    help: 'Failing checks: 0 while a named check fails, 1 when it passes again.',
+    help: '1 when a named check passes, 0 when it fails.',
     labels: ['check'],
     collect: (gauge) => {
       const failing = new Set(health.verdict().failures.map(({ name }) => name))
-      for (const name of failing) names.add(name)
-      for (const name of names) gauge.labels({ check: name }).set(failing.has(name) ? 0 : 1)
+      for (const check of health.names()) gauge.labels({ check }).set(failing.has(check) ? 0 : 1)
     },
   })
   registry.gauge({

@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Logs } from './base/log.ts'
 import { readSoftware, type Software } from './base/software.ts'
 import type { NodeConfig } from './config/node-config.ts'
 import type { Db } from './db/db.ts'
@@ -28,6 +29,7 @@ import {
   measureHistory,
   measurePages,
   measureTokens,
+  measureTopology,
 } from './measure.ts'
 import { startProcessMetrics } from './metrics/process.ts'
 import { createRegistry, type Registry } from './metrics/registry.ts'
@@ -37,10 +39,11 @@ import { authenticationOff } from './users/caller.ts'
 import { DEV_AUDIENCE, openDevKey } from './users/dev-key.ts'
 import { ensureFirstUsers } from './users/first-users.ts'
 import { openParticipant, type Participant } from './users/participant-store.ts'
+import { startTopologyPolling } from './users/topology-polling.ts'
 
 export type NodeOptions = {
   config: NodeConfig
-  log: Logger
+  logs: Logs
   /** Leaves an empty history empty. */
   empty: boolean
 }
@@ -69,7 +72,8 @@ const DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
  * health port opens first and closes last, so that probes get an answer all the while.
  */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
-  const { config, log } = options
+  const { config, logs } = options
+  const log = logs.named('annals.node')
   const startedAt = Date.now()
   const software = readSoftware()
   await using parts = new AsyncDisposableStack()
@@ -80,7 +84,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const health = startHealth(log, registry)
   const ports: Partial<Record<PortName, number>> = {}
   const around: Surroundings = {
-    log,
+    logs,
     health,
     registry,
     statusOf: (id) => ({
@@ -111,8 +115,17 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const outgoing = createOutgoing(config.proxy)
   parts.defer(() => outgoing.close())
 
-  const { history, exampleUpdates } = await openNodeHistory(options, appDatabase, { around, parts })
   const { db } = participantDatabase
+  const intervalMs = config.metrics.topologyIntervalMs
+  if (intervalMs !== undefined) {
+    const onError = (err: unknown) => log.warn({ err }, 'the topology could not be counted')
+    const polling = startTopologyPolling({ db, intervalMs, onError })
+    parts.defer(() => polling.close())
+    const { participantId } = participant
+    measureTopology(registry, { participantId, parties: polling.parties })
+  }
+
+  const { history, exampleUpdates } = await openNodeHistory(options, appDatabase, { around, parts })
   const api = await openLedgerApi({ config, around, db, participant, outgoing })
 
   const metrics = await open('metrics', await buildMetricsApp(around))
@@ -148,7 +161,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     reload(next) {
       const applied = ledgerApp.certificates?.reload() ? ['certificates'] : []
       if (next.logLevel !== config.logLevel) {
-        log.level = next.logLevel === 'off' ? 'silent' : next.logLevel
+        logs.setLevel(next.logLevel === 'off' ? 'silent' : next.logLevel)
         applied.push('log level')
       }
       return { applied, needsRestart: changedGroups(config, next) }
@@ -252,7 +265,8 @@ async function openLedgerApi(options: {
 }): Promise<LedgerApi> {
   const { config, around, db, participant, outgoing } = options
   const { auth } = config
-  const { log, registry } = around
+  const { registry } = around
+  const log = around.logs.named('annals.users')
   await ensureFirstUsers(
     db,
     auth.ledgerApiUser === undefined ? {} : { serviceUser: auth.ledgerApiUser },

@@ -24,7 +24,7 @@ const ALLOWED: Record<string, string[]> = {
   'node.ts': ['*'],
   'open-databases.ts': ['config', 'db'],
   'measure.ts': ['*'],
-  'listen.ts': ['http', 'users', 'health', 'metrics', 'scan'],
+  'listen.ts': ['http', 'users', 'health', 'metrics', 'scan', 'base'],
   scan: ['history', 'values', 'http', 'base', 'metrics'],
   users: ['db', 'http/ledger-error.ts', 'base', 'health'],
   health: ['http'],

@@ -4,31 +4,65 @@ import pino, { type Logger } from 'pino'
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 
+/** The loggers of a node, one for each part that logs, with one level for all. */
+export type Logs = {
+  named(name: string): Logger
+  level(): LogLevel
+  setLevel(level: LogLevel): void
+}
+
 /**
  * One JSON object a line in the logstash style that viewers of this ecosystem know, or readable
  * lines when a person watches. Everything goes to standard error; standard output is for answers.
  */
-export function createLog(options: {
+export function createLogs(options: {
   level: LogLevel
   pretty: boolean
   stream?: NodeJS.WritableStream
-}): Logger {
+}): Logs {
   const stream = options.stream ?? process.stderr
-  return pino(
+  const root = pino(
     {
       level: options.level,
       base: null,
       messageKey: 'message',
-      errorKey: 'error',
       timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
-      formatters: { level: (label) => ({ level: label.toUpperCase() }) },
-      serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
+      formatters: { level: (label) => ({ level: label.toUpperCase() }), log: toLogstash },
+      // Turned into stack_trace by then.
+      serializers: { err: () => undefined },
     },
     options.pretty ? prettyStream(stream) : (stream as pino.DestinationStream),
   )
+  const loggers = [root]
+  return {
+    named(name) {
+      const logger = root.child({ logger_name: name, thread_name: 'main' })
+      loggers.push(logger)
+      return logger
+    },
+    level: () => root.level as LogLevel,
+    setLevel(level) {
+      for (const logger of loggers) logger.level = level
+    },
+  }
+}
+
+/** The names that viewers look for: `trace-id`, `stack_trace`. */
+function toLogstash({ traceId, err, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  return {
+    ...rest,
+    ...(traceId === undefined ? {} : { 'trace-id': traceId }),
+    ...(err instanceof Error ? { stack_trace: stackOf(err) } : {}),
+  }
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\nCaused by: ${stackOf(error.cause)}` : ''
+  return `${error.stack ?? error.message}${cause}`
 }
 
 const COLOURS: Record<string, 'gray' | 'cyan' | 'yellow' | 'red'> = {
+  TRACE: 'gray',
   DEBUG: 'gray',
   INFO: 'cyan',
   WARN: 'yellow',
@@ -46,10 +80,20 @@ function prettyStream(stream: NodeJS.WritableStream): Writable {
 }
 
 function prettyLine(line: string): string {
-  const { '@timestamp': time, level, message, logger_name: _, ...rest } = JSON.parse(line)
+  const {
+    '@timestamp': time,
+    level,
+    message,
+    logger_name,
+    thread_name: _,
+    ...record
+  } = JSON.parse(line)
+  const { stack_trace: stack, ...rest } = record
   const details = Object.entries(rest)
-    .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(' ')
-  const label = styleText(COLOURS[level] ?? 'gray', level.padEnd(5))
-  return `${String(time).slice(11, 23)} ${label} ${message}${details === '' ? '' : ` ${styleText('gray', details)}`}\n`
+    .map(([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('')
+  const label = styleText(COLOURS[level] ?? 'red', String(level).padEnd(5))
+  const name = styleText('gray', String(logger_name).replace(/^annals\./, ''))
+  const trace = stack === undefined ? '' : `\n${stack}`
+  return `${String(time).slice(11, 23)} ${label} ${name}: ${message}${styleText('gray', details)}${trace}\n`
 }

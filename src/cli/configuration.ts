@@ -13,6 +13,7 @@ export const EXISTING_PARTS: readonly Part[] = [
   'proxy',
   'health',
   'metrics',
+  'topologyMetrics',
 ]
 
 /** Where the configuration is, and the flags that win over it. */

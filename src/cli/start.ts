@@ -1,4 +1,4 @@
-import { createLog, type LogLevel } from '../base/log.ts'
+import { createLogs, type LogLevel, type Logs } from '../base/log.ts'
 import { readSoftware } from '../base/software.ts'
 import type { NodeConfig } from '../config/node-config.ts'
 import { type RunningNode, startNode } from '../node.ts'
@@ -17,10 +17,11 @@ const SAME_SIGNAL_MS = 250
 export async function runStart(args: StartArguments, context: CliContext): Promise<number> {
   const { terminal } = context
   const config = await readConfiguration(args, context)
-  const log = createLog({ level: logLevelOf(config), pretty: terminal.isInteractive })
+  const logs = createLogs({ level: logLevelOf(config), pretty: terminal.isInteractive })
   const stop = waitForStop()
-  const node = await startNode({ config, log, empty: args.empty })
+  const node = await startNode({ config, logs, empty: args.empty })
   process.on('SIGHUP', () => reload(node, args, context))
+  process.on('SIGUSR2', () => toggleDebug(logs, logLevelOf(config)))
   terminal.stdout.write(args.json ? readyLine(node) : banner(node, config))
   await stop
   if (!args.json) terminal.stdout.write('Stopping.\n')
@@ -30,6 +31,11 @@ export async function runStart(args: StartArguments, context: CliContext): Promi
 
 function logLevelOf(config: NodeConfig): LogLevel {
   return config.logLevel === 'off' ? 'silent' : config.logLevel
+}
+
+/** Between the configured level and debug, for a look at a running node. */
+function toggleDebug(logs: Logs, configured: LogLevel): void {
+  logs.setLevel(logs.level() === 'debug' ? configured : 'debug')
 }
 
 /** Reads the configuration again; what has errors changes nothing. */

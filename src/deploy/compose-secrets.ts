@@ -51,7 +51,10 @@ function passwordName(secretName: string): string {
 }
 
 /** Without a file the password comes from the variable; the node reads it like the server does. */
-function passwordFromVariable(request: DeployRequest, { secretName }: DatabaseServer): ComposeSecret {
+function passwordFromVariable(
+  request: DeployRequest,
+  { secretName }: DatabaseServer,
+): ComposeSecret {
   const path = `${secretName}/${PASSWORD_ENTRY}`
   const isKnown = request.settings.secret(path) !== undefined
   const isRead = postgresApps(request).some((app) => app.secretName === secretName)

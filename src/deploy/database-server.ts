@@ -90,8 +90,7 @@ export function postgresApps({ config, settings }: DeployRequest): PostgresApp[]
   ] as const
   return apps.flatMap(({ app, database }) => {
     if (database.engine !== 'postgres') return []
-    const secretName =
-      settings.value<string>(app, 'persistence.secretName') ?? 'postgres-secrets'
+    const secretName = settings.value<string>(app, 'persistence.secretName') ?? 'postgres-secrets'
     return [{ ...database, app, secretName }]
   })
 }
@@ -123,7 +122,8 @@ export function databaseNotes(request: DeployRequest): string[] {
     }
   }
   const demandsTls = apps.some(
-    ({ host, tls }) => canBeService(host) && tls !== undefined && !/^(allow|prefer)$/.test(tls.mode),
+    ({ host, tls }) =>
+      canBeService(host) && tls !== undefined && !/^(allow|prefer)$/.test(tls.mode),
   )
   if (asks && demandsTls) {
     notes.push(

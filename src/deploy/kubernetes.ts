@@ -6,8 +6,8 @@ import {
   containerValues,
   DATA_DIRECTORY,
   keepsData,
-  nameValues,
   type NamedValues,
+  nameValues,
   pathInContainer,
   portsOf,
   STOP_SECONDS,
@@ -70,7 +70,9 @@ function preamble(request: DeployRequest): string[] {
       isOptional: false,
     })),
   ]
-  const secrets = new Map(used.filter(({ isOptional }) => !isOptional).map((use) => [use.name, use]))
+  const secrets = new Map(
+    used.filter(({ isOptional }) => !isOptional).map((use) => [use.name, use]),
+  )
   const commands = [...secrets.values()].map(({ name, entries }) =>
     create(
       name,
@@ -109,7 +111,11 @@ function preamble(request: DeployRequest): string[] {
     'Made by "annals deploy kubernetes" from a checked configuration. Change that and make it again.',
     ...(commands.length === 0
       ? []
-      : ['', 'These secrets must be in the namespace; FILE holds the text of the entry:', ...commands]),
+      : [
+          '',
+          'These secrets must be in the namespace; FILE holds the text of the entry:',
+          ...commands,
+        ]),
     ...(settings.get('postgres', overrides) === undefined
       ? []
       : ['', `The database server takes its password from the secret, not from ${overrides}.`]),

@@ -47,7 +47,12 @@ export function podSettings(
       }),
     )
   const merged = (key: string, member: string): Map =>
-    Object.assign({}, ...all<Map>(key).map((map) => map[member] ?? {}).reverse())
+    Object.assign(
+      {},
+      ...all<Map>(key)
+        .map((map) => map[member] ?? {})
+        .reverse(),
+    )
   const isReloaded = all<boolean>('enableReloader').includes(true)
   return {
     annotations: {

@@ -6,6 +6,7 @@ export type Verdict = { ready: boolean; failures: Failure[] }
 
 export type Health = {
   add(check: Check): void
+  names(): string[]
   /** Asks every check once, then again and again in the background. */
   start(): Promise<void>
   /** What the checks last said; costs nothing and never waits. */
@@ -53,6 +54,7 @@ export function createHealth(options: HealthOptions = {}): Health {
 
   return {
     add: (check) => void checks.push(check),
+    names: () => checks.map(({ name }) => name),
     async start() {
       await ask()
       phase = undefined

@@ -99,3 +99,10 @@ const partyFromRow = (row: PartyRow): PartyDetails => ({
   },
   identityProviderId: row.identity_provider_id,
 })
+
+export const countLocalParties = async (db: Db): Promise<number> => {
+  const [row] = await db.query<{ count: number }>(
+    'select count(*) as count from parties where is_local = 1',
+  )
+  return row?.count ?? 0
+}

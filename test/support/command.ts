@@ -3,92 +3,95 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Cleanup } from './engines.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-const READY_TIMEOUT_MS = 30_000
+// The program as a user runs it, in a process of its own.
 
-export type Output = { code: number | null; stdout: string; stderr: string }
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+export const PROGRAM = fileURLToPath(new URL('../../bin/annals.js', import.meta.url))
 
-type Surroundings = { cwd?: string; env?: Record<string, string>; input?: string }
+export type Outcome = { code: number | null; signal: string | null; stdout: string; stderr: string }
 
-/** Runs a command to its end, as a user would; only the given variables are in its environment. */
-export async function runCommand(args: string[], around: Surroundings = {}): Promise<Output> {
-  const child = spawnProgram(args, around)
-  const output = collect(child)
-  child.stdin?.end(around.input ?? '')
-  const [code] = (await once(child, 'close')) as [number | null]
-  return { code, ...output }
+export type CommandOptions = {
+  cwd?: string
+  input?: string | Uint8Array
+  env?: NodeJS.ProcessEnv
+  /** Another program that runs it; the command line follows its own arguments. */
+  through?: string[]
+  /** Another Node. */
+  node?: string
 }
 
-export type RunningCommand = {
-  child: ChildProcess
-  urls: Record<'ledger' | 'scan' | 'validator' | 'metrics', string>
-  output: { stdout: string; stderr: string }
-  /** Ends it with a signal and waits for its exit code. */
-  stop(signal?: NodeJS.Signals): Promise<number | null>
-}
-
-/** `annals start --json` on free ports, ready; killed after the test if it still runs. */
-export async function startCommand(
+export function startCommand(
   t: Cleanup,
   args: string[],
-  around: Surroundings = {},
-): Promise<RunningCommand> {
-  const ports = ['ledger', 'scan', 'validator', 'metrics'].flatMap((name) => [
-    `--${name}-port`,
-    '0',
-  ])
-  const child = spawnProgram(['start', '--json', ...ports, ...args], around)
-  const output = collect(child)
-  const exit = once(child, 'exit') as Promise<[number | null]>
-  t.after(async () => {
+  options: CommandOptions = {},
+): ChildProcess {
+  const line = [...(options.through ?? []), options.node ?? process.execPath, PROGRAM, ...args]
+  const child = spawn(line[0] as string, line.slice(1), {
+    cwd: options.cwd ?? ROOT,
+    env: options.env ?? process.env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  t.after(() => {
     child.kill('SIGKILL')
-    await exit
   })
-  const line = await readyLine(child, output)
-  return {
-    child,
-    output,
-    urls: {
-      ledger: line.ledgerUrl,
-      scan: line.scanUrl,
-      validator: line.validatorUrl,
-      metrics: line.metricsUrl,
-    },
-    async stop(signal = 'SIGTERM') {
-      child.kill(signal)
-      return (await exit)[0]
-    },
-  }
+  // A command that does not read its input may be gone before it is written.
+  child.stdin?.on('error', () => {})
+  if (options.input === undefined) child.stdin?.end()
+  else child.stdin?.end(options.input)
+  return child
 }
 
-async function readyLine(child: ChildProcess, output: { stdout: string; stderr: string }) {
-  const deadline = AbortSignal.timeout(READY_TIMEOUT_MS)
-  while (!output.stdout.includes('\n')) {
-    if (child.exitCode !== null) throw new Error(`The node ended: ${output.stderr}`)
-    await Promise.race([
-      once(child.stdout as NodeJS.ReadableStream, 'data', { signal: deadline }),
-      once(child, 'exit', { signal: deadline }),
-    ])
-  }
-  return JSON.parse(output.stdout.split('\n')[0] as string) as Record<string, string> & {
-    ledgerUrl: string
-    scanUrl: string
-    validatorUrl: string
-    metricsUrl: string
-  }
+export async function runCommand(
+  t: Cleanup,
+  args: string[],
+  options: CommandOptions = {},
+): Promise<Outcome> {
+  return outcomeOf(startCommand(t, args, options))
 }
 
-function spawnProgram(args: string[], { cwd, env = {} }: Surroundings): ChildProcess {
-  return spawn(process.execPath, [PROGRAM, ...args], { ...(cwd === undefined ? {} : { cwd }), env })
+export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
+  const [stdout, stderr, [code, signal]] = await Promise.all([
+    textOf(child.stdout),
+    textOf(child.stderr),
+    once(child, 'exit') as Promise<[number | null, string | null]>,
+  ])
+  return { code, signal, stdout, stderr }
 }
 
-function collect(child: ChildProcess): { stdout: string; stderr: string } {
-  const output = { stdout: '', stderr: '' }
+async function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
+  const parts: Buffer[] = []
+  for await (const part of stream ?? []) parts.push(part as Buffer)
+  return Buffer.concat(parts).toString()
+}
+
+export type NodeUrls = Record<'ledgerUrl' | 'scanUrl' | 'validatorUrl' | 'metricsUrl', string>
+
+export const FREE_PORTS = ['ledger', 'scan', 'validator', 'metrics'].flatMap((name) => [
+  `--${name}-port`,
+  '0',
+])
+
+/** Starts a node on free ports and waits until it is ready. */
+export async function startNodeProcess(
+  t: Cleanup,
+  args: string[],
+  options: CommandOptions = {},
+): Promise<{ child: ChildProcess; urls: NodeUrls; lines: string[] }> {
+  const child = startCommand(t, ['start', '--json', ...FREE_PORTS, ...args], options)
+  const lines: string[] = []
+  const { promise, resolve, reject } = Promise.withResolvers<NodeUrls>()
+  let held = ''
   child.stdout?.on('data', (chunk) => {
-    output.stdout += chunk
+    held += chunk
+    const parts = held.split('\n')
+    held = parts.pop() as string
+    lines.push(...parts)
+    for (const part of parts) resolve(JSON.parse(part))
   })
+  let log = ''
   child.stderr?.on('data', (chunk) => {
-    output.stderr += chunk
+    log = `${log}${chunk}`.slice(-5000)
   })
-  return output
+  child.once('exit', (code) => reject(new Error(`The node ended with ${code}: ${log}`)))
+  return { child, urls: await promise, lines }
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createLog } from '../../src/base/log.ts'
+import { createLogs } from '../../src/base/log.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { NodeConfig } from '../../src/config/node-config.ts'
 import { ALL_PARTS } from '../../src/config/parts.ts'
@@ -29,7 +29,7 @@ export async function startTestNode(
 ): Promise<RunningNode> {
   const node = await startNode({
     config: testConfig(t, options),
-    log: createLog({ level: 'error', pretty: false }),
+    logs: createLogs({ level: 'error', pretty: false }),
     empty: options.empty ?? true,
   })
   t.after(() => node.close())

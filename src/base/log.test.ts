@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import { createLogs } from './log.ts'
+
+function collect(pretty: boolean) {
+  const stream = new PassThrough()
+  const logs = createLogs({ level: 'info', pretty, stream })
+  const text = () => String(stream.read() ?? '')
+  return { logs, text }
+}
+
+test('a line is one JSON object with the names of the logstash style', () => {
+  const { logs, text } = collect(false)
+  logs.named('annals.scan').info({ traceId: 'ab12', updates: 3 }, 'a page was served')
+  const { '@timestamp': time, ...line } = JSON.parse(text())
+  assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.deepEqual(line, {
+    level: 'INFO',
+    logger_name: 'annals.scan',
+    thread_name: 'main',
+    updates: 3,
+    'trace-id': 'ab12',
+    message: 'a page was served',
+  })
+})
+
+test('an error becomes a stack trace with its causes, in one line', () => {
+  const { logs, text } = collect(false)
+  const error = new Error('outer', { cause: new Error('inner') })
+  logs.named('annals.node').error({ err: error }, 'it failed')
+  const lines = text().trimEnd().split('\n')
+  assert.equal(lines.length, 1)
+  const { stack_trace: stack } = JSON.parse(lines[0] as string)
+  assert.match(stack, /^Error: outer\n[\s\S]*Caused by: Error: inner/)
+})
+
+test('one level holds for all loggers and can be changed while they are in use', () => {
+  const { logs, text } = collect(false)
+  const first = logs.named('a')
+  const second = logs.named('b')
+  first.debug('unseen')
+  assert.equal(text(), '')
+  logs.setLevel('debug')
+  first.debug('seen')
+  second.debug('seen')
+  assert.equal(text().trimEnd().split('\n').length, 2)
+  assert.equal(logs.level(), 'debug')
+})
+
+test('a person gets readable lines', () => {
+  const { logs, text } = collect(true)
+  logs.named('annals.scan').warn({ port: 5012 }, 'careful')
+  assert.match(text(), /\d\d:\d\d:\d\d\.\d{3} .*WARN.* .*scan.*: careful.* port=5012/)
+})
