@@ -6,8 +6,10 @@ import { readSoftware, type Software } from './base/software.ts'
 import type { NodeConfig } from './config/node-config.ts'
 import type { Db } from './db/db.ts'
 import { lockDirectory } from './db/directory-lock.ts'
-import { tryWriterLock } from './db/writer-lock.ts'
+import { findSchemaFault, readMigrations } from './db/migrate.ts'
+import { type HeldWriterLock, holdWriterLock } from './db/writer-lock.ts'
 import { createHealth, type Health } from './health/checks.ts'
+import { isStalled, writerCheck } from './health/writer-check.ts'
 import { loadExample } from './history/example.ts'
 import { type History, openHistory } from './history/history.ts'
 import { createOutgoing, type Outgoing } from './http/outgoing.ts'
@@ -160,8 +162,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     exampleUpdates,
     reload(next) {
       const applied = ledgerApp.certificates?.reload() ? ['certificates'] : []
-      if (next.logLevel !== config.logLevel) {
-        logs.setLevel(next.logLevel === 'off' ? 'silent' : next.logLevel)
+      const level = next.logLevel === 'off' ? 'silent' : next.logLevel
+      if (level !== logs.level()) {
+        logs.setLevel(level)
         applied.push('log level')
       }
       return { applied, needsRestart: changedGroups(config, next) }
@@ -200,6 +203,7 @@ async function openMeasured(
 ): Promise<OpenDatabase> {
   const { db, target } = await openDatabase(config.databases[name], name)
   around.parts.defer(() => db.close())
+  const migrations = await readMigrations(name)
   around.health.add({
     name: `${name} database`,
     async run() {
@@ -207,6 +211,7 @@ async function openMeasured(
       return undefined
     },
   })
+  around.health.add({ name: `${name} schema`, run: () => findSchemaFault(db, migrations) })
   return { db: measureDb(around.registry, db, name), target }
 }
 
@@ -234,22 +239,26 @@ async function openNodeHistory(
   { db, target }: OpenDatabase,
   { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
 ): Promise<{ history: History; exampleUpdates: number }> {
-  const writerLock = target.engine === 'postgres' ? await tryWriterLock(target) : undefined
-  parts.defer(() => writerLock?.release())
-  const isFollower = target.engine === 'postgres' && writerLock === undefined
-  if (writerLock !== undefined) {
-    around.health.add({
-      name: 'history writer',
-      run: () =>
-        writerLock.lost.aborted
-          ? 'The lock of the history is lost, and another node may write; restart this one.'
-          : undefined,
-    })
+  const { health, registry } = around
+  const log = around.logs.named('annals.history')
+  let lock: HeldWriterLock | undefined
+  if (target.engine === 'postgres') {
+    // Another node may have written while the lock was away.
+    const onRegained = () => {
+      history.refresh().catch((err) => log.warn({ err }, 'the history could not be read again'))
+    }
+    lock = await holdWriterLock({ ...target, onRegained })
+    parts.defer(() => lock?.release())
   }
-  const { cacheBytes } = config.scan
-  const onAppend = measureAppends(around.registry)
-  const history = await openHistory({ db, cacheBytes, isFollower, onAppend })
-  measureHistory(around.registry, history)
+  const isFollower = target.engine === 'postgres' && lock === undefined
+  const onAppend = measureAppends(registry)
+  const history = await openHistory({ db, cacheBytes: config.scan.cacheBytes, isFollower, onAppend })
+  const writer = {
+    appendingSince: () => history.appendingSince,
+    place: () => lock?.state() ?? 'held',
+  }
+  if (!isFollower) health.add(writerCheck(writer))
+  measureHistory(registry, { history, isStalled: () => isStalled(writer) })
   const isExampleWanted =
     !empty && !isFollower && config.network === undefined && history.view.lastOffset === 0n
   return { history, exampleUpdates: isExampleWanted ? await loadExample(history) : 0 }

@@ -14,6 +14,7 @@ export const EXISTING_PARTS: readonly Part[] = [
   'health',
   'metrics',
   'topologyMetrics',
+  'deployment',
 ]
 
 /** Where the configuration is, and the flags that win over it. */

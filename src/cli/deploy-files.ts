@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { readSoftware } from '../base/software.ts'
 import { type ConfigReading, readConfig } from '../config/config.ts'
@@ -18,7 +18,6 @@ import {
   type GivenVariable,
 } from '../deploy/request.ts'
 import { type ConfigurationArguments, EXISTING_PARTS } from './configuration.ts'
-import type { DeployTarget } from './deploy.ts'
 import { type CliContext, CommandError, EXIT } from './output.ts'
 
 export type DeployArguments = ConfigurationArguments & { image?: string }
@@ -30,6 +29,8 @@ const SECRET_LENGTH_SEARCHED_MIN = 6
 const PUBLIC_ENTRIES = /\/(?:url|client-id|audience|scope|ledger-api-user)$/
 
 const PRINTERS = { kubernetes: kubernetesYaml, compose: composeYaml }
+
+export type DeployTarget = keyof typeof PRINTERS
 
 export async function runDeploy(
   target: DeployTarget,
@@ -74,13 +75,7 @@ export function deployRequest(
     values,
     variables: variablesOf(request, values, hidden),
     envFile: request.envFile,
-    secrets:
-      request.secrets === undefined
-        ? undefined
-        : {
-            path: request.secrets,
-            isDirectory: statSync(resolve(request.cwd, request.secrets)).isDirectory(),
-          },
+    hasSecrets: request.secrets !== undefined,
     files: filesOf(reading, request),
   }
 }

@@ -1,13 +1,12 @@
 import { Command, Option } from 'commander'
 import { addSourceOptions } from './check-config.ts'
+import type { DeployTarget } from './deploy-files.ts'
 import type { CliContext } from './output.ts'
 
 const TARGETS = {
   kubernetes: 'Print the Kubernetes manifests of a node: StatefulSet, Service, volumes, monitor.',
   compose: 'Print a compose file for a node.',
-} as const
-
-export type DeployTarget = keyof typeof TARGETS
+} as const satisfies Record<DeployTarget, string>
 
 /** The command `deploy`: what a node is deployed with, made from its checked configuration. */
 export function deployCommand(context: CliContext): Command {

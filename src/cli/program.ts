@@ -5,6 +5,7 @@ import { auditCommand } from './audit.ts'
 import { checkCommand } from './check-config.ts'
 import { exportCommand, importCommand, startCommand, verifyCommand } from './commands.ts'
 import { EXISTING_PARTS } from './configuration.ts'
+import { deployCommand } from './deploy.ts'
 import { idpsCommand } from './idps.ts'
 import { CommandError, EXIT, type Terminal } from './output.ts'
 import { tokenCommand } from './token.ts'
@@ -57,6 +58,7 @@ async function main(args: string[]): Promise<number> {
     .addHelpText('after', EXAMPLES)
     .addCommand(startCommand(context))
     .addCommand(checkCommand({ ...context, parts: EXISTING_PARTS, version }))
+    .addCommand(deployCommand(context))
     .addCommand(importCommand(context))
     .addCommand(exportCommand(context))
     .addCommand(verifyCommand(context))

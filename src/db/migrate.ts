@@ -65,6 +65,21 @@ export async function migrate(db: Db, migrations: Migration[]): Promise<void> {
   }
 }
 
+/** Why the schema is not the one that these migrations make; undefined when it is. One small query. */
+export async function findSchemaFault(
+  db: Db,
+  migrations: Migration[],
+): Promise<string | undefined> {
+  const applied = await readApplied(db)
+  try {
+    check(applied, migrations)
+  } catch (error) {
+    return (error as Error).message
+  }
+  if (applied.length >= migrations.length) return undefined
+  return `The schema of the database is older than this version (${applied.length} of ${migrations.length} migrations are applied). Restart this node to bring it up to date.`
+}
+
 /** A statement that begins with `{sqlite}` or `{postgres}` is for that engine alone. */
 export function statementsFor(engine: Db['engine'], text: string): string[] {
   return splitStatements(text).flatMap((statement) => {

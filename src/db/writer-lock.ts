@@ -7,6 +7,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 // long it waits for the answer: a lost lock is noticed within the sum of both.
 const HEARTBEAT_MS = 5_000
 const HEARTBEAT_TIMEOUT_MS = 5_000
+// How soon a lost lock is claimed again; the server may be back at any time.
+const RECLAIM_MS = 1_000
 // How soon the server gives up a holder that has vanished without closing its connection.
 const SERVER_KEEPALIVE_SECONDS = 5
 const SERVER_KEEPALIVE_COUNT = 3
@@ -80,6 +82,71 @@ export async function tryWriterLock(options: WriterLockOptions): Promise<WriterL
         // The server frees the lock with the connection.
         destroy(client)
       }
+    },
+  }
+}
+
+export type HeldWriterLock = {
+  /** `lost` while the server cannot be asked, `taken` while another process holds it. */
+  state(): 'held' | 'lost' | 'taken'
+  release(): Promise<void>
+}
+
+/** As `tryWriterLock`, but a lock that is lost with its connection is claimed again until it is held. */
+export async function holdWriterLock(
+  options: WriterLockOptions & {
+    /** Told when the lock is held again; another process may have written meanwhile. */
+    onRegained(): void
+  },
+): Promise<HeldWriterLock | undefined> {
+  const first = await tryWriterLock(options)
+  if (first === undefined) return undefined
+  let lock: WriterLock = first
+  let state: ReturnType<HeldWriterLock['state']> = 'held'
+  let isReleased = false
+  let retry: NodeJS.Timeout | undefined
+  let claiming: Promise<void> | undefined
+
+  function watch(held: WriterLock): void {
+    lock = held
+    state = 'held'
+    held.lost.addEventListener('abort', () => {
+      if (isReleased) return
+      state = 'lost'
+      claimSoon()
+    })
+  }
+
+  function claimSoon(): void {
+    retry = setTimeout(() => {
+      claiming = claimAgain()
+    }, RECLAIM_MS).unref()
+  }
+
+  async function claimAgain(): Promise<void> {
+    try {
+      const held = await tryWriterLock(options)
+      if (held === undefined) state = 'taken'
+      else {
+        watch(held)
+        if (!isReleased) options.onRegained()
+        return
+      }
+    } catch {
+      // The server does not answer yet, or refuses; the next attempt asks again.
+      state = 'lost'
+    }
+    if (!isReleased) claimSoon()
+  }
+
+  watch(first)
+  return {
+    state: () => state,
+    async release() {
+      isReleased = true
+      clearTimeout(retry)
+      await claiming
+      await lock.release()
     },
   }
 }

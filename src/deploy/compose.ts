@@ -118,7 +118,6 @@ function nodeService(
             servers.map(({ host }) => [host, { condition: 'service_healthy' }]),
           ),
         }),
-    read_only: true,
     cap_drop: ['ALL'],
     security_opt: ['no-new-privileges:true'],
   }
@@ -152,7 +151,7 @@ function healthCheck({ config }: DeployRequest): object {
   const url = `http://127.0.0.1:${config.listen.ports.validator}/readyz`
   const start = Math.max(livenessDelaySeconds.validator, livenessDelaySeconds.participant)
   return {
-    test: ['CMD', 'node', '-e', `fetch('${url}').then((r) => process.exit(r.ok ? 0 : 1))`],
+    test: ['CMD', 'node', '-e', `fetch('${url}').then((r) => { process.exitCode = r.ok ? 0 : 1 })`],
     interval: '10s',
     timeout: '10s',
     retries: 5,

@@ -1,4 +1,4 @@
-import { basename, isAbsolute, join, posix } from 'node:path'
+import { basename, isAbsolute, posix } from 'node:path'
 import { stringify } from 'yaml'
 import { DeployError, type DeployRequest, type GivenFile, type GivenValues } from './request.ts'
 
@@ -41,19 +41,15 @@ export function nameValues({ values }: DeployRequest): NamedValues[] {
   })
 }
 
-/**
- * Settings that only hold in the container. A node that joins by variables alone has no validator
- * values; with this file it has, and those must name the node.
- */
-export function containerValues({ config, settings, values }: DeployRequest): string {
-  const { partyHint, nodeIdentifier } = config.identity
-  const isNamed = values.some(({ app }) => app === 'validator') || config.network === undefined
-  const isGiven = (key: string) => settings.get('validator', key) !== undefined
-  return stringify({
-    ...(isNamed || isGiven('validatorPartyHint') ? {} : { validatorPartyHint: partyHint }),
-    ...(isNamed || isGiven('nodeIdentifier') ? {} : { nodeIdentifier }),
-    annals: { bindAddress: '0.0.0.0', dataDir: DATA_DIRECTORY },
-  })
+/** Settings that only hold in the container. */
+export function containerValues({ config, values }: DeployRequest): string {
+  // With validator values of any kind a node that joins is held to what those must say.
+  if (config.network !== undefined && !values.some(({ app }) => app === 'validator')) {
+    throw new DeployError(
+      'The network is named by variables alone, and in a container the node has validator values too. Write validatorPartyHint, nodeIdentifier, validatorWalletUsers and auth to a file and name it with -f.',
+    )
+  }
+  return stringify({ annals: { bindAddress: '0.0.0.0', dataDir: DATA_DIRECTORY } })
 }
 
 /** What the image is started with; its entry point is the program. */
@@ -78,7 +74,7 @@ export function startArguments(
 
 /** Paths that are not absolute are looked for beside the values. */
 export function pathInContainer({ written }: GivenFile): string {
-  return isAbsolute(written) ? posix.normalize(written) : join(VALUES_DIRECTORY, written)
+  return isAbsolute(written) ? posix.normalize(written) : posix.join(VALUES_DIRECTORY, written)
 }
 
 /** Whether anything must outlive the container: SQLite files, or the key of development tokens. */

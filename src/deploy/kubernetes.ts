@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isAbsolute, posix } from 'node:path'
+import { posix } from 'node:path'
 import {
   CONTAINER_USER,
   CONTAINER_VALUES,
@@ -8,7 +8,6 @@ import {
   keepsData,
   type NamedValues,
   nameValues,
-  pathInContainer,
   portsOf,
   STOP_SECONDS,
   startArguments,
@@ -17,20 +16,22 @@ import {
 import { databaseServers, nodeVolume } from './database-server.ts'
 import { referredVariables } from './environment.ts'
 import { databaseManifests, volumeClaim } from './kubernetes-database.ts'
+import { fileDirectories, filesBesideValues } from './kubernetes-files.ts'
 import { serviceMonitors } from './kubernetes-monitor.ts'
+import {
+  ENVIRONMENT_SECRET,
+  FILES_SECRET,
+  secretCommands,
+  VALUES_SECRET,
+} from './kubernetes-secrets.ts'
 import { type PodSettings, podSettings } from './pod.ts'
 import { printDocuments } from './print.ts'
-import type { DeployRequest, GivenFile } from './request.ts'
+import type { DeployRequest } from './request.ts'
 import { type SecretUse, secretsUsed } from './secrets.ts'
 
 const NAME = 'annals'
 const LABELS = { 'app.kubernetes.io/name': NAME }
 const SECRETS_DIRECTORY = '/etc/annals/secrets'
-/** Secrets that the operator makes from what may not be printed. */
-const VALUES_SECRET = `${NAME}-values`
-const ENVIRONMENT_SECRET = `${NAME}-environment`
-const FILES_SECRET = `${NAME}-files`
-
 /** Of the reference deployment: a node that starts slowly is waited for, a dead one restarted. */
 const READINESS = {
   initialDelaySeconds: 5,
@@ -42,7 +43,7 @@ const LIVENESS = { periodSeconds: 60, timeoutSeconds: 10, failureThreshold: 5 }
 
 /** The manifests of a node, and of its database server where the values describe one. */
 export function kubernetesYaml(request: DeployRequest): string {
-  return printDocuments(preamble(request), kubernetesManifests(request))
+  return printDocuments(secretCommands(request), kubernetesManifests(request))
 }
 
 export function kubernetesManifests(request: DeployRequest): object[] {
@@ -54,71 +55,6 @@ export function kubernetesManifests(request: DeployRequest): object[] {
     service(request),
     statefulSet(request),
     ...serviceMonitors(request.config.deployment, { name: NAME, labels: LABELS }),
-  ]
-}
-
-/** What must be in the cluster before: the secrets, by the commands that make them. */
-function preamble(request: DeployRequest): string[] {
-  const { settings } = request
-  const create = (name: string, sources: readonly string[]) =>
-    `  kubectl create secret generic ${name} ${sources.join(' ')}`
-  const used = [
-    ...secretsUsed(request),
-    ...databaseServers(request).map(({ secretName }) => ({
-      name: secretName,
-      entries: ['postgresPassword'],
-      isOptional: false,
-    })),
-  ]
-  const secrets = new Map(
-    used.filter(({ isOptional }) => !isOptional).map((use) => [use.name, use]),
-  )
-  const commands = [...secrets.values()].map(({ name, entries }) =>
-    create(
-      name,
-      entries.map((entry) => `--from-file=${entry}=FILE`),
-    ),
-  )
-  const values = nameValues(request).filter(({ holdsSecret }) => holdsSecret)
-  if (values.length > 0) {
-    commands.push(
-      create(
-        VALUES_SECRET,
-        values.map(({ name, path }) => `--from-file=${name}=${path}`),
-      ),
-    )
-  }
-  const variables = request.variables.filter(({ isSecret }) => isSecret)
-  if (variables.length > 0) {
-    commands.push(
-      create(
-        ENVIRONMENT_SECRET,
-        variables.map(({ name }) => `--from-file=${name}=FILE`),
-      ),
-    )
-  }
-  const files = ownFiles(request, podSettings(request, ['validator', 'participant']))
-  if (files.length > 0) {
-    commands.push(
-      create(
-        FILES_SECRET,
-        files.map((file, index) => `--from-file=${fileKey(file, index)}=${file.path}`),
-      ),
-    )
-  }
-  const overrides = 'persistence.secretOverrides.postgresPassword'
-  return [
-    'Made by "annals deploy kubernetes" from a checked configuration. Change that and make it again.',
-    ...(commands.length === 0
-      ? []
-      : [
-          '',
-          'These secrets must be in the namespace; FILE holds the text of the entry:',
-          ...commands,
-        ]),
-    ...(settings.get('postgres', overrides) === undefined
-      ? []
-      : ['', `The database server takes its password from the secret, not from ${overrides}.`]),
   ]
 }
 
@@ -281,11 +217,7 @@ function volumes(request: DeployRequest, pod: PodSettings): unknown[] {
 
 function valuesSources(request: DeployRequest, pod: PodSettings): object[] {
   const hidden = nameValues(request).filter(({ holdsSecret }) => holdsSecret)
-  const beside = ownFiles(request, pod).flatMap((file, index) =>
-    isAbsolute(file.written)
-      ? []
-      : [{ key: fileKey(file, index), path: posix.normalize(file.written) }],
-  )
+  const beside = filesBesideValues(request, pod)
   return [
     { configMap: { name: VALUES_SECRET } },
     ...(hidden.length === 0
@@ -297,41 +229,6 @@ function valuesSources(request: DeployRequest, pod: PodSettings): object[] {
 
 function itemOf({ name }: NamedValues): object {
   return { key: name, path: name }
-}
-
-/** The files that no volume of the values brings. */
-function ownFiles(request: DeployRequest, pod: PodSettings): GivenFile[] {
-  const mounted = pod.volumeMounts.map((mount) =>
-    String((mount as { mountPath?: unknown } | null)?.mountPath),
-  )
-  return request.files.filter((file) => {
-    const path = pathInContainer(file)
-    return !mounted.some((mount) => path === mount || path.startsWith(`${mount}/`))
-  })
-}
-
-function fileKey({ written }: GivenFile, index: number): string {
-  return `${index + 1}-${posix.basename(written).replaceAll(/[^\w.-]/g, '_')}`
-}
-
-type FileDirectory = { name: string; directory: string; items: { key: string; path: string }[] }
-
-/** Whole directories are mounted, because a single file would not follow a renewed certificate. */
-function fileDirectories(request: DeployRequest, pod: PodSettings): FileDirectory[] {
-  const directories = new Map<string, FileDirectory>()
-  ownFiles(request, pod).forEach((file, index) => {
-    if (!isAbsolute(file.written)) return
-    const path = pathInContainer(file)
-    const directory = posix.dirname(path)
-    const known = directories.get(directory) ?? {
-      name: `annals-files-${directories.size + 1}`,
-      directory,
-      items: [],
-    }
-    known.items.push({ key: fileKey(file, index), path: posix.basename(path) })
-    directories.set(directory, known)
-  })
-  return [...directories.values()]
 }
 
 /** The texts of secrets stay out of it: a hash of a short password would tell it. */

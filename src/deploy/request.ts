@@ -13,8 +13,8 @@ export type DeployRequest = {
   readonly variables: readonly GivenVariable[]
   /** A file of variables, as the operator named it. */
   readonly envFile: string | undefined
-  /** Where the secrets were read from, as the operator named it. */
-  readonly secrets: { readonly path: string; readonly isDirectory: boolean } | undefined
+  /** Whether secrets were given, so that one that is absent is known to be. */
+  readonly hasSecrets: boolean
   readonly files: readonly GivenFile[]
 }
 

@@ -41,7 +41,7 @@ function passwordSecrets(request: DeployRequest): SecretUse[] {
   }))
 }
 
-function authSecrets({ config, settings, secrets }: DeployRequest): SecretUse[] {
+function authSecrets({ config, settings, hasSecrets }: DeployRequest): SecretUse[] {
   const { auth } = config
   if (auth.disabled || (auth.participant === undefined && auth.validator === undefined)) return []
   const name = settings.value<string>('validator', 'auth.secretName') ?? LEDGER_API_SECRET
@@ -50,7 +50,7 @@ function authSecrets({ config, settings, secrets }: DeployRequest): SecretUse[] 
     {
       name,
       entries: LEDGER_API_ENTRIES,
-      isOptional: secrets !== undefined && auth.ledgerApi === undefined,
+      isOptional: hasSecrets && auth.ledgerApi === undefined,
     },
     ...(admin === undefined ? [] : [admin]),
     ...UI_SECRETS.map((ui) => ({ name: ui, entries: UI_ENTRIES, isOptional: true })),

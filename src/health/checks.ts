@@ -1,5 +1,10 @@
 /** A named question about the node. Undefined means well; otherwise a sentence that says what is not. */
-export type Check = { name: string; run(): Promise<string | undefined> | string | undefined }
+export type Check = {
+  name: string
+  run(): Promise<string | undefined> | string | undefined
+  /** A check that takes longer fails; two seconds unless told. */
+  timeoutMs?: number
+}
 
 export type Failure = { name: string; reason: string; since: Date }
 export type Verdict = { ready: boolean; failures: Failure[] }
@@ -29,12 +34,18 @@ const CHECK_TIMEOUT_MS = 2_000
 export function createHealth(options: HealthOptions = {}): Health {
   const checks: Check[] = []
   const failures = new Map<string, Failure>()
-  const bornAt = new Date()
-  let phase: Failure | undefined = { name: 'node', reason: 'The node is starting.', since: bornAt }
+  const running = new Set<Check>()
+  let phase: Failure | undefined = {
+    name: 'node',
+    reason: 'The node is starting.',
+    since: new Date(),
+  }
   let timer: NodeJS.Timeout | undefined
-  let isAsking = false
+  let isStopped = false
 
   function note(name: string, reason: string | undefined): void {
+    // What fails because the node closes its parts is no news.
+    if (isStopped) return
     const known = failures.get(name)
     if (reason === undefined) {
       if (failures.delete(name)) options.onChange?.(name, undefined)
@@ -45,20 +56,36 @@ export function createHealth(options: HealthOptions = {}): Health {
     if (known === undefined) options.onChange?.(name, failure)
   }
 
-  async function ask(): Promise<void> {
-    if (isAsking) return
-    isAsking = true
-    await Promise.all(checks.map(async (check) => note(check.name, await runBounded(check))))
-    isAsking = false
+  /**
+   * Each check is asked by itself, so that one that hangs holds up no other. It is not asked again
+   * before it has answered, so that it cannot pile up; its answer counts however late it comes.
+   */
+  async function ask(check: Check): Promise<void> {
+    if (running.has(check)) return
+    running.add(check)
+    const { name, timeoutMs = CHECK_TIMEOUT_MS } = check
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const late = setTimeout(() => {
+      note(name, `No answer within ${timeoutMs} ms.`)
+      resolve()
+    }, timeoutMs)
+    void reasonOf(check).then((reason) => {
+      clearTimeout(late)
+      running.delete(check)
+      note(name, reason)
+      resolve()
+    })
+    return promise
   }
 
   return {
     add: (check) => void checks.push(check),
     names: () => checks.map(({ name }) => name),
     async start() {
-      await ask()
+      await Promise.all(checks.map(ask))
+      if (isStopped) return
       phase = undefined
-      timer = setInterval(ask, INTERVAL_MS).unref()
+      timer = setInterval(() => checks.forEach(ask), INTERVAL_MS).unref()
     },
     verdict() {
       const found = [...(phase === undefined ? [] : [phase]), ...failures.values()]
@@ -66,6 +93,7 @@ export function createHealth(options: HealthOptions = {}): Health {
     },
     stop() {
       clearInterval(timer)
+      isStopped = true
       phase = { name: 'node', reason: 'The node is stopping.', since: new Date() }
     },
   }
@@ -77,16 +105,10 @@ export function printFailures(failures: Failure[]): string {
     .join(' ')
 }
 
-async function runBounded(check: Check): Promise<string | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, CHECK_TIMEOUT_MS, `No answer within ${CHECK_TIMEOUT_MS} ms.`)
-  })
+async function reasonOf(check: Check): Promise<string | undefined> {
   try {
-    return await Promise.race([Promise.resolve(check.run()), late])
+    return await check.run()
   } catch (error) {
     return (error as Error).message
-  } finally {
-    clearTimeout(timer)
   }
 }

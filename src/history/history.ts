@@ -11,6 +11,8 @@ export type History = {
   readonly cache: FrameCache
   /** The newest prefix that this process knows. */
   readonly view: View
+  /** When the append that is under way began, as `performance.now()` tells; undefined when none is. */
+  readonly appendingSince: number | undefined
   append(batch: PreparedUpdate[]): Promise<void>
   readPage(request: PageRequest): AsyncGenerator<Run[]>
   /** The view for a new reader: a follower asks the store for it now and then. */
@@ -38,6 +40,7 @@ export async function openHistory(options: HistoryOptions): Promise<History> {
   let view = await loadView(db)
   let isCurrent = true
   let refreshedAt = performance.now()
+  let appendingSince: number | undefined
   // Appends and refreshes run one at a time, in the order of the calls; a failure stops none of them.
   let lastTurn: Promise<unknown> = Promise.resolve()
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -51,15 +54,23 @@ export async function openHistory(options: HistoryOptions): Promise<History> {
     get view() {
       return view
     },
+    get appendingSince() {
+      return appendingSince
+    },
     append(batch) {
       if (batch.length === 0) return Promise.resolve()
       return inTurn(async () => {
-        if (!isCurrent) view = await loadView(db, view)
-        // A commit whose answer is lost may have happened: look again before the next one.
-        isCurrent = false
         const startedAt = performance.now()
-        view = await appendBatch(db, view, batch)
-        isCurrent = true
+        appendingSince = startedAt
+        try {
+          if (!isCurrent) view = await loadView(db, view)
+          // A commit whose answer is lost may have happened: look again before the next one.
+          isCurrent = false
+          view = await appendBatch(db, view, batch)
+          isCurrent = true
+        } finally {
+          appendingSince = undefined
+        }
         options.onAppend?.(batch, (performance.now() - startedAt) / 1000)
       })
     },

@@ -15,17 +15,20 @@ export type AuthenticationOptions = Pick<
   defaultProvider: ({ jwksUrl: string } | { keySet: JSONWebKeySet }) & TokenTarget
 }
 
+export type OpenAuthentication = Authentication & { defaultKeySet: KeySet }
+
 /** How a node tells who asks: the default provider of its configuration, then those of its store. */
 export const openAuthentication = async (
   options: AuthenticationOptions,
-): Promise<Authentication> => {
+): Promise<OpenAuthentication> => {
   const { db, defaultProvider, ...rest } = options
+  const keySet = await keySetOf(options)
   const verifier = createTokenVerifier({
     ...rest,
-    defaultProvider: { ...defaultProvider, keySet: await keySetOf(options) },
+    defaultProvider: { ...defaultProvider, keySet },
     providerByIssuer: (issuer) => selectProviderByIssuer(db, issuer),
   })
-  return createAuthentication({ db, verifier })
+  return { ...createAuthentication({ db, verifier }), defaultKeySet: keySet }
 }
 
 const keySetOf = async (options: AuthenticationOptions): Promise<KeySet> => {

@@ -16,6 +16,10 @@ export type KeySet = {
   find(want: KeyWanted): Promise<Key | undefined>
   /** Whether a key found before still belongs to the set. */
   holds(key: Key): boolean
+  /** Why no token can be verified now, undefined when one can; fetches the keys if there are none. */
+  fault(): Promise<string | undefined>
+  /** Milliseconds since the keys were fetched; undefined for keys that are not, or not yet. */
+  ageMs(): number | undefined
 }
 
 export type KeySetEvents = {
@@ -57,6 +61,7 @@ export const createRemoteKeySet = (options: RemoteKeySetOptions): KeySet => {
   let keys: Key[] = []
   let fetchedAt = Number.NEGATIVE_INFINITY
   let failedAt = Number.NEGATIVE_INFINITY
+  let failure = 'they were not fetched yet'
   let fetching: Promise<void> | undefined
   let allowance = UNKNOWN_KEY_FETCHES_MAX
   let allowanceAt = now()
@@ -71,11 +76,12 @@ export const createRemoteKeySet = (options: RemoteKeySetOptions): KeySet => {
       failedAt = Number.NEGATIVE_INFINITY
       options.onFetch?.('ok')
     } catch (error) {
+      failure = reasonOf(error, options.url)
       if (failedAt === Number.NEGATIVE_INFINITY) {
         const record = {
           host: hostOf(options.url),
           knownKeys: keys.length,
-          reason: reasonOf(error),
+          reason: failure,
         }
         options.log?.error(
           record,
@@ -139,6 +145,16 @@ export const createRemoteKeySet = (options: RemoteKeySetOptions): KeySet => {
       return pickKey(current(), want)
     },
     holds: (key) => current().includes(key),
+    async fault() {
+      const isFetched = () => now() - fetchedAt < STALE_KEYS_MAX_AGE_MS
+      if (!isFetched() && mayFetch()) await refresh()
+      if (current().length > 0) return undefined
+      const host = hostOf(options.url)
+      return isFetched()
+        ? `The key set at ${host} has no key that this node can use; publish an RSA or EC key there.`
+        : `The keys at ${host} are not known (${failure}); check that the key set URL answers from this node.`
+    },
+    ageMs: () => (Number.isFinite(fetchedAt) ? now() - fetchedAt : undefined),
   }
 }
 
@@ -146,17 +162,23 @@ export const createRemoteKeySet = (options: RemoteKeySetOptions): KeySet => {
 export const createLocalKeySet = async (jwks: JSONWebKeySet): Promise<KeySet> => {
   const keys = await importKeys(jwks.keys, [])
   const known = async (want: KeyWanted) => pickKey(keys, want)
-  return { known, find: known, holds: (key) => keys.includes(key) }
+  return {
+    known,
+    find: known,
+    holds: (key) => keys.includes(key),
+    fault: async () => undefined,
+    ageMs: () => undefined,
+  }
 }
 
 /** The host alone: a path or query may carry a secret. */
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'invalid URL')
 
-/** What can be said of a failed fetch in a log. */
-const reasonOf = (error: unknown): string => {
+/** What can be said of a failed fetch in a log; a message may quote the URL. */
+const reasonOf = (error: unknown, url: string): string => {
   if (!(error instanceof Error)) return 'unknown'
   const { code } = (error.cause ?? error) as { code?: unknown }
-  return typeof code === 'string' ? code : error.message.slice(0, 200)
+  return typeof code === 'string' ? code : error.message.replaceAll(url, hostOf(url)).slice(0, 200)
 }
 
 const fetchJwks = async (fetchKeys: typeof globalThis.fetch, url: string): Promise<unknown[]> => {
