@@ -8,6 +8,8 @@ import { createInterface } from 'node:readline'
 
 export type Child = {
   readonly pid: number
+  /** The end of what it wrote to standard error. */
+  readonly errors: string
   /** Writes a line to the child's standard input. */
   send(line: string): void
   /** The next line of its standard output; fails when the child ends before. */
@@ -34,6 +36,9 @@ export function startChild(command: string, args: string[]): Child {
   closed.catch(() => {})
   return {
     pid: child.pid ?? -1,
+    get errors() {
+      return errors
+    },
     send: (line) => child.stdin.write(`${line}\n`),
     async nextLine() {
       const { done, value } = await lines.next()

@@ -14,7 +14,7 @@ const SECTIONS: Section[] = [importSection, startSection, pagesSection]
 
 /** All sections together take about two minutes. */
 const DEFAULTS = { count: 20_000, rounds: 3, sliceMs: 120 }
-const QUICK = { count: 2000, rounds: 1, sliceMs: 20 }
+const QUICK = { count: 1000, rounds: 1, sliceMs: 5 }
 
 const USAGE = `Usage: npm run bench -- [options] [section…]
 

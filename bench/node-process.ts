@@ -5,7 +5,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, startProgram } from './child.ts'
 
-export type NodeProcess = { pid: number; scanUrl: string; port: number; stop(): Promise<void> }
+export type NodeProcess = {
+  pid: number
+  scanUrl: string
+  port: number
+  /** What it logged last, for when something goes wrong. */
+  readLog(): string
+  stop(): Promise<void>
+}
 
 /** A few frames: those that pages under way read, and no more. */
 const SMALL_CACHE_BYTES = 4 * 1024 * 1024
@@ -28,5 +35,11 @@ export async function startWithSmallCache(dataDirectory: string): Promise<NodePr
 async function waitUntilReady(child: Child): Promise<NodeProcess> {
   const { scanUrl } = JSON.parse(await child.nextLine())
   const port = Number(new URL(scanUrl).port)
-  return { pid: child.pid, scanUrl, port, stop: () => child.stop() }
+  return {
+    pid: child.pid,
+    scanUrl,
+    port,
+    readLog: () => child.errors,
+    stop: () => child.stop(),
+  }
 }

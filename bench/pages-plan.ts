@@ -42,8 +42,8 @@ export function planRows(count: number): PageRow[] {
   return rows
 }
 
-/** Updates whose frames fit into a node's usual cache of 128 MB, in either encoding. */
-const HOT_UPDATES_MAX = 8000
+/** Updates whose decoded frames fit into the usual cache of 64 MiB, in either encoding. */
+const HOT_UPDATES_MAX = 4000
 /** Small pages are many, so that those beyond the cache do not all lie in a few frames. */
 const PAGES_MAX = 1000
 const SEED = 2

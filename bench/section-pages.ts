@@ -74,6 +74,12 @@ async function measurePages(options: BenchOptions): Promise<SectionReport> {
           peak: loaded.peakBytes / 1e6,
         })
       }
+    } catch (error) {
+      // What it logged is complete only when it has ended.
+      await node.stop()
+      throw new Error(`${(error as Error).message} The node's last words: ${node.readLog()}`, {
+        cause: error,
+      })
     } finally {
       await node.stop()
     }
@@ -172,7 +178,8 @@ function post(url: string, body: string, acceptEncoding: string): Promise<Buffer
         reject(error)
       }
     })
-    sent.once('error', reject)
+    // A connection that breaks can report more than one error.
+    sent.on('error', reject)
     sent.end(body)
   })
 }

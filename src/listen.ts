@@ -13,7 +13,7 @@ import {
   ledgerNotFoundHandler,
 } from './http/ledger-error.ts'
 import { methodNotAllowed, plainErrorHandler, plainNotFoundHandler } from './http/plain-error.ts'
-import { measureRequests } from './http/request-metrics.ts'
+import { measureRequests, type OperationIds, operationIds } from './http/request-metrics.ts'
 import { createServer, listen, registerRoutes } from './http/server.ts'
 import {
   type Certificates,
@@ -21,13 +21,16 @@ import {
   readTlsOptions,
   type ServerTls,
 } from './http/tls.ts'
+import { type AppName, appLabels } from './metrics/app-labels.ts'
 import type { Registry } from './metrics/registry.ts'
 import { metricsRoutes } from './metrics/routes.ts'
+import { scanOpenApi } from './scan/openapi.ts'
 import { type ScanOptions, scanRoutes } from './scan/routes.ts'
 import { auditRoutes } from './users/audit-routes.ts'
 import type { Authentication } from './users/caller.ts'
 import { idpsRoutes } from './users/idps-routes.ts'
 import { nodeRoutes } from './users/node-routes.ts'
+import { ledgerOpenApi } from './users/openapi.ts'
 import { partiesRoutes } from './users/parties-routes.ts'
 import { readyRoutes } from './users/ready-routes.ts'
 import { usersRoutes } from './users/users-routes.ts'
@@ -59,6 +62,7 @@ export type LedgerApi = {
 export async function buildValidatorApp(around: Surroundings): Promise<FastifyInstance> {
   const { health, registry } = around
   const app = createPlainServer(around, 'validator')
+  measureApp(app, around, { app: 'validator', service: 'validator', operations: new Map() })
   await addRoutes(app, '', async (scope) => {
     await probeRoutes(scope, { health })
     await scope.register(metricsRoutes(registry))
@@ -71,7 +75,7 @@ export async function buildValidatorApp(around: Surroundings): Promise<FastifyIn
 }
 
 export async function buildMetricsApp(around: Surroundings): Promise<FastifyInstance> {
-  const app = createPlainServer(around, undefined)
+  const app = createPlainServer(around, 'metrics')
   await addRoutes(app, '', async (scope) => {
     await scope.register(metricsRoutes(around.registry))
   })
@@ -84,6 +88,8 @@ export async function buildScanApp(
 ): Promise<FastifyInstance> {
   const { health } = around
   const app = createPlainServer(around, 'scan')
+  const operations = operationIds(scanOpenApi(scan.softwareVersion), SCAN_PREFIX)
+  measureApp(app, around, { app: 'scan', service: 'scan', operations })
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(ANY_ORIGIN)
     done()
@@ -93,7 +99,7 @@ export async function buildScanApp(
     await probeRoutes(scope, { health })
     await statusRoutes(scope, { health, status: around.statusOf('scan') })
   }
-  await addRoutes(app, '/api/scan', routes, PREFLIGHT)
+  await addRoutes(app, SCAN_PREFIX, routes, PREFLIGHT)
   return app
 }
 
@@ -113,7 +119,8 @@ export async function buildLedgerApp(
     isSlashTolerant: true,
     ...(tls === undefined ? {} : { tls: readTlsOptions(tls) }),
   })
-  measureRequests(app, { registry, service: 'json_api' })
+  const operations = operationIds(ledgerOpenApi(''))
+  measureApp(app, around, { app: 'participant', service: 'json_api', operations })
   addTraceIds(app)
   const { db, authentication, participantId, synchronizerId, keySet } = ledger
   const routes = async (scope: FastifyInstance) => {
@@ -147,14 +154,21 @@ export async function openPort(
   }
 }
 
-function createPlainServer(around: Surroundings, service: string | undefined): FastifyInstance {
-  const app = createServer({
-    logger: around.logs.named(`annals.${service ?? 'metrics'}`),
+function createPlainServer(around: Surroundings, name: PortName): FastifyInstance {
+  return createServer({
+    logger: around.logs.named(`annals.${name}`),
     errorHandler: plainErrorHandler,
     notFoundHandler: plainNotFoundHandler,
   })
-  if (service !== undefined) measureRequests(app, { registry: around.registry, service })
-  return app
+}
+
+function measureApp(
+  app: FastifyInstance,
+  { registry }: Surroundings,
+  options: { app: AppName; service: string; operations: OperationIds },
+): void {
+  const { service, operations } = options
+  measureRequests(app, { registry: registry.with(appLabels[options.app]), service, operations })
 }
 
 function addRoutes(
@@ -165,6 +179,8 @@ function addRoutes(
 ): Promise<void> {
   return registerRoutes(app, { prefix, routes, methodNotAllowed, optionsHeaders })
 }
+
+const SCAN_PREFIX = '/api/scan'
 
 /** Explorers are pages from anywhere, and the history is public. */
 const ANY_ORIGIN = { 'access-control-allow-origin': '*' }

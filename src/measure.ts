@@ -6,27 +6,33 @@ import type { History } from './history/history.ts'
 import { countBuckets } from './metrics/histogram.ts'
 import type { Registry } from './metrics/registry.ts'
 import type { ScanOptions } from './scan/routes.ts'
+import type { KeySet } from './users/key-set.ts'
 import type { TokenEvents } from './users/token.ts'
-import { microsOf } from './values/instant.ts'
+import { type Instant, microsOf } from './values/instant.ts'
 
 // The parts tell what they do through callbacks; here they become metrics. docs/metrics.md names them all.
 
 export function measurePages(registry: Registry): NonNullable<ScanOptions['onPage']> {
   const labels = ['version', 'encoding'] as const
-  const pages = registry.counter({ name: 'annals_pages_total', help: 'Pages served.', labels })
+  const pages = registry.counter({
+    name: 'annals_pages_total',
+    help: 'Pages served whole.',
+    labels,
+  })
   const updates = registry.counter({
     name: 'annals_page_updates_total',
-    help: 'Updates in those pages.',
+    help: 'Updates sent.',
     labels,
   })
   const bytes = registry.counter({
     name: 'annals_page_bytes_total',
-    help: 'Bytes of those pages, as sent.',
+    help: 'Bytes of pages, as sent.',
     labels,
   })
   return ({ version, encoding }, sent) => {
     const values = { version: `v${version}`, encoding }
-    pages.labels(values).inc()
+    // A client that goes away in the middle has got updates, but no page.
+    if (sent.isComplete) pages.labels(values).inc()
     updates.labels(values).inc(sent.updates)
     bytes.labels(values).inc(sent.bytes)
   }
@@ -47,6 +53,15 @@ export function measureAppends(registry: Registry): AppendObserver {
   const unassignments = registry.counter({
     name: 'splice_history_updates_unassignments_total',
     help: 'Unassignments appended to the history.',
+  })
+  const events = registry.gauge({
+    name: 'splice_history_updates_event_count',
+    help: 'Events in the updates appended since the start.',
+  })
+  const lastIngested = registry.gauge({
+    name: 'splice_store_last_ingested_record_time_ms',
+    help: 'Record time of the newest update taken in since the start, in milliseconds since 1970.',
+    labels: ['store_name', 'synchronizer_id'],
   })
   const bytes = registry.counter({
     name: 'annals_history_bytes_total',
@@ -84,8 +99,13 @@ export function measureAppends(registry: Registry): AppendObserver {
       if (update.kind === 'transaction') transactions.inc()
       // Only an assignment has an event: the contract, created anew.
       else (update.eventCount === 1 ? assignments : unassignments).inc()
+      events.inc(update.eventCount)
       bytes.labels({ encoding: 'compact_json' }).inc(update.compact.length)
       bytes.labels({ encoding: 'protobuf_json' }).inc(update.protobuf.length)
+    }
+    for (const [synchronizer_id, recordTime] of newestBySynchronizer(batch)) {
+      const millis = Number(microsOf(recordTime) / 1000n)
+      lastIngested.labels({ ...store, synchronizer_id }).set(millis)
     }
     batchSize.observe(batch.length)
     latency.observe(seconds)
@@ -94,7 +114,20 @@ export function measureAppends(registry: Registry): AppendObserver {
   }
 }
 
-export function measureHistory(registry: Registry, history: History): void {
+/** A batch is in the order of record times, so the last one of each counts. */
+function newestBySynchronizer(batch: PreparedUpdate[]): Map<string, Instant> {
+  return new Map(batch.map(({ synchronizerId, recordTime }) => [synchronizerId, recordTime]))
+}
+
+export function measureHistory(
+  registry: Registry,
+  { history, isStalled }: { history: History; isStalled(): boolean },
+): void {
+  registry.gauge({
+    name: 'annals_history_writer_stalled',
+    help: '1 while an append makes no progress.',
+    collect: (gauge) => gauge.set(isStalled() ? 1 : 0),
+  })
   registry.gauge({
     name: 'annals_history_updates',
     help: 'Updates in the history.',
@@ -130,7 +163,52 @@ export function measureTokens(
   })
   return {
     onTokenCheck: (outcome) => checks.labels({ http_service: 'json_api', outcome }).inc(),
-    onKeySetFetch: (outcome) => fetches.labels({ outcome }).inc(),
+    onKeySetFetch: (outcome) =>
+      fetches.labels({ outcome: outcome === 'ok' ? 'success' : 'failure' }).inc(),
+  }
+}
+
+export function measureKeySet(registry: Registry, keySet: Pick<KeySet, 'ageMs'>): void {
+  registry.gauge({
+    name: 'annals_key_set_age_seconds',
+    help: 'Time since the keys of the configured provider were fetched; NaN before the first time.',
+    collect: (gauge) => gauge.set((keySet.ageMs() ?? Number.NaN) / 1000),
+  })
+}
+
+/** Our own requests, here those for key sets; hosts are those of configured providers. */
+export function measureFetch(
+  registry: Registry,
+  fetch: typeof globalThis.fetch,
+): typeof globalThis.fetch {
+  const target = ['http_client', 'operation', 'target_host'] as const
+  const durations = registry.histogram({
+    name: 'daml_http_client_requests_duration_seconds',
+    help: 'Time of our own requests until the head of the answer.',
+    labels: [...target, 'status', 'status_code'],
+  })
+  const inflight = registry.gauge({
+    name: 'daml_http_client_requests_inflight',
+    help: 'Our own requests under way.',
+    labels: target,
+  })
+  return async (input, init) => {
+    const { host } = new URL(input instanceof Request ? input.url : input)
+    const labels = { http_client: 'key_set', operation: 'getKeySet', target_host: host }
+    const startedAt = performance.now()
+    inflight.labels(labels).inc()
+    let end: { status: string; status_code: number | string } = {
+      status: 'failure',
+      status_code: 'none',
+    }
+    try {
+      const response = await fetch(input, init)
+      end = { status: 'completed', status_code: response.status }
+      return response
+    } finally {
+      inflight.labels(labels).dec()
+      durations.labels({ ...labels, ...end }).observe((performance.now() - startedAt) / 1000)
+    }
   }
 }
 

@@ -27,12 +27,15 @@ import {
 import {
   measureAppends,
   measureDb,
+  measureFetch,
   measureHealth,
   measureHistory,
+  measureKeySet,
   measurePages,
   measureTokens,
   measureTopology,
 } from './measure.ts'
+import { appLabels } from './metrics/app-labels.ts'
 import { startProcessMetrics } from './metrics/process.ts'
 import { createRegistry, type Registry } from './metrics/registry.ts'
 import { type OpenDatabase, openDatabase } from './open-databases.ts'
@@ -124,7 +127,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     const polling = startTopologyPolling({ db, intervalMs, onError })
     parts.defer(() => polling.close())
     const { participantId } = participant
-    measureTopology(registry, { participantId, parties: polling.parties })
+    measureTopology(registry.with(appLabels.validator), { participantId, parties: polling.parties })
   }
 
   const { history, exampleUpdates } = await openNodeHistory(options, appDatabase, { around, parts })
@@ -139,7 +142,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       compressedCacheBytes: config.scan.cacheBytes * COMPRESSED_SHARE,
       softwareVersion: software.version,
       listScans: () => [],
-      onPage: measurePages(registry),
+      onPage: measurePages(registry.with(appLabels.scan)),
     }),
   )
   const ledgerApp = await buildLedgerApp(around, api, config.listen.ledgerTls)
@@ -239,20 +242,29 @@ async function openNodeHistory(
   { db, target }: OpenDatabase,
   { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
 ): Promise<{ history: History; exampleUpdates: number }> {
-  const { health, registry } = around
+  const { health } = around
+  const registry = around.registry.with(appLabels.scan)
   const log = around.logs.named('annals.history')
   let lock: HeldWriterLock | undefined
+  let opened: History | undefined
   if (target.engine === 'postgres') {
     // Another node may have written while the lock was away.
     const onRegained = () => {
-      history.refresh().catch((err) => log.warn({ err }, 'the history could not be read again'))
+      log.info('the lock of the history is held again')
+      opened?.refresh().catch((err) => log.warn({ err }, 'the history could not be read again'))
     }
     lock = await holdWriterLock({ ...target, onRegained })
     parts.defer(() => lock?.release())
   }
   const isFollower = target.engine === 'postgres' && lock === undefined
   const onAppend = measureAppends(registry)
-  const history = await openHistory({ db, cacheBytes: config.scan.cacheBytes, isFollower, onAppend })
+  const history = await openHistory({
+    db,
+    cacheBytes: config.scan.cacheBytes,
+    isFollower,
+    onAppend,
+  })
+  opened = history
   const writer = {
     appendingSince: () => history.appendingSince,
     place: () => lock?.state() ?? 'held',
@@ -274,7 +286,7 @@ async function openLedgerApi(options: {
 }): Promise<LedgerApi> {
   const { config, around, db, participant, outgoing } = options
   const { auth } = config
-  const { registry } = around
+  const registry = around.registry.with(appLabels.participant)
   const log = around.logs.named('annals.users')
   await ensureFirstUsers(
     db,
@@ -290,13 +302,16 @@ async function openLedgerApi(options: {
   const common = {
     db,
     participantId: participant.participantId,
-    fetch: outgoing.fetch,
+    fetch: measureFetch(registry, outgoing.fetch),
     events: { log, ...measureTokens(registry) },
   }
   if (auth.participant !== undefined) {
     const { jwksUrl, targetAudience: audience } = auth.participant
     const defaultProvider = { jwksUrl, audience }
     const authentication = await openAuthentication({ ...common, defaultProvider })
+    const { defaultKeySet } = authentication
+    around.health.add({ name: 'key set', run: () => defaultKeySet.fault() })
+    measureKeySet(registry, defaultKeySet)
     return { ...api, authentication, keySet: undefined }
   }
   const { keySet } = await openDevKey(config.dataDir)

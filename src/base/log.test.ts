@@ -53,3 +53,19 @@ test('a person gets readable lines', () => {
   logs.named('annals.scan').warn({ port: 5012 }, 'careful')
   assert.match(text(), /\d\d:\d\d:\d\d\.\d{3} .*WARN.* .*scan.*: careful.* port=5012/)
 })
+
+test('tokens and the user parts of addresses are left out of every line', () => {
+  const token = `eyJhbGciOiJSUzI1NiJ9.${'eyJzdWIiOiJhbGljZSJ9'}.${'c2lnbmF0dXJl'.repeat(4)}`
+  for (const pretty of [false, true]) {
+    const { logs, text } = collect(pretty)
+    const log = logs.named('annals.users')
+    log.info({ reason: `user "${token}" is unknown` }, `cut: ${token.slice(0, 30)}`)
+    log.info({ err: new Error('no fetch of https://me:hunter2@host.example/jwks') }, 'failed')
+    log.info({ header: `Bearer ${'opaque'.repeat(4)}` }, 'there is no bearer token')
+    const written = text()
+    assert.doesNotMatch(written, /eyJ|hunter2|opaque/)
+    assert.match(written, /user \\?"\[token\]\\?" is unknown/)
+    assert.match(written, /https:\/\/\[hidden\]@host\.example\/jwks/)
+    assert.match(written, /there is no bearer token/)
+  }
+})

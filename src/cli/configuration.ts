@@ -1,5 +1,6 @@
 import type { NodeConfig } from '../config/node-config.ts'
 import type { Part } from '../config/parts.ts'
+import type { Problem } from '../config/problem.ts'
 import { type CliContext, CommandError, EXIT } from './output.ts'
 
 /** The parts of the house that stand; settings of others are said to have no effect. */
@@ -44,7 +45,12 @@ const FLAGS = {
 export async function readConfiguration(
   args: ConfigurationArguments,
   { env, terminal }: CliContext,
-  options: { isQuiet?: boolean } = {},
+  options: {
+    isQuiet?: boolean
+    /** Told of each problem instead of standard error; of a refused start only when `isRunning`. */
+    onProblem?: ((problem: Problem) => void) | undefined
+    isRunning?: boolean
+  } = {},
 ): Promise<NodeConfig> {
   const { readConfig } = await import('../config/config.ts')
   const { validatorValues, participantValues, postgresValues, envFile, secrets } = args
@@ -64,7 +70,10 @@ export async function readConfiguration(
   const told = options.isQuiet
     ? reading.problems.filter(({ severity }) => severity === 'error')
     : reading.problems
-  if (told.length > 0) {
+  const { onProblem, isRunning = false } = options
+  if (onProblem !== undefined && (reading.config !== undefined || isRunning)) {
+    told.forEach(onProblem)
+  } else if (told.length > 0) {
     const { renderProblems } = await import('../config/render.ts')
     const colours = terminal.isInteractive && !env.NO_COLOR
     terminal.stderr.write(renderProblems(told, { colours, secretTexts: reading.secretTexts }))

@@ -1,11 +1,12 @@
-import { createWriteStream } from 'node:fs'
+import type { WriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
 import { exportLines } from '../history/export.ts'
 import type { Position } from '../history/position.ts'
 import type { ConfigurationArguments } from './configuration.ts'
-import { type CliContext, EXIT, printBytes } from './output.ts'
+import { type CliContext, CommandError, EXIT, printBytes } from './output.ts'
 import { startProgress } from './progress.ts'
 import { openOfflineStore } from './store.ts'
 
@@ -42,11 +43,20 @@ export async function runExport(args: ExportArguments, context: CliContext): Pro
   if (output === undefined) {
     await pipeline(source, terminal.stdout, { end: false })
   } else {
-    const file = createWriteStream(output, { flush: true })
+    const file = await createFile(output)
     if (output.endsWith('.gz')) await pipeline(source, createGzip(), file)
     else if (output.endsWith('.zst')) await pipeline(source, createZstdCompress(), file)
     else await pipeline(source, file)
   }
   progress.end()
   return EXIT.ok
+}
+
+async function createFile(path: string): Promise<WriteStream> {
+  try {
+    const file = await open(path, 'w')
+    return file.createWriteStream({ flush: true })
+  } catch (error) {
+    throw new CommandError(`${path} cannot be written: ${(error as Error).message}.`)
+  }
 }

@@ -1,11 +1,13 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { pipeline, Readable, type Transform } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { cutZstdFrames } from '../base/zstd-frames.ts'
 import { CommandError } from './output.ts'
 
 const CHUNK_BYTES = 1024 * 1024
+/** Enough to tell gzip and zstd. */
+const MAGIC_BYTES_MAX = 4
 
 /** Files that are read one after another, unpacked where they are compressed. */
 export type Input = {
@@ -57,17 +59,28 @@ async function sizeOf(path: string): Promise<number | undefined> {
 
 /** Tells the format by its first bytes, not by the name. */
 async function* unpack(source: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const first = await source.next()
-  if (first.done) return
-  const whole = Readable.from(prepend(first.value, source), { objectMode: false })
-  const [a, b, c, d] = first.value
+  let start: Uint8Array = new Uint8Array()
+  // A pipe may hand over its first bytes one at a time.
+  while (start.length < MAGIC_BYTES_MAX) {
+    const next = await source.next()
+    if (next.done) break
+    start = Buffer.concat([start, next.value])
+  }
+  if (start.length === 0) return
+  const whole = Readable.from(prepend(start, source), { objectMode: false })
+  const [a, b, c, d] = start
   if (a === 0x1f && b === 0x8b) {
-    yield* whole.compose(createGunzip())
+    yield* connect([whole, createGunzip()])
   } else if (a === 0x28 && b === 0xb5 && c === 0x2f && d === 0xfd) {
-    yield* whole.compose(cutZstdFrames()).compose(createZstdDecompress())
+    yield* connect([whole, cutZstdFrames(), createZstdDecompress()])
   } else {
     yield* whole
   }
+}
+
+/** The last of the streams, which also tells of a failure of the others. */
+function connect(streams: [Readable, ...Transform[]]): Readable {
+  return pipeline(streams, () => {}) as unknown as Readable
 }
 
 async function* prepend(first: Uint8Array, rest: AsyncGenerator<Uint8Array>) {

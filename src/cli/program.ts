@@ -30,6 +30,17 @@ const EXPLAINED = new Set([
   'TlsError',
 ])
 
+/** How SQLite, PostgreSQL and the operating system say that they cannot write. */
+const DISK_CODES = new Set([
+  'SQLITE_FULL',
+  'SQLITE_IOERR',
+  '53100',
+  'ENOSPC',
+  'EDQUOT',
+  'EFBIG',
+  'EIO',
+])
+
 const terminal: Terminal = {
   stdout: process.stdout,
   stderr: process.stderr,
@@ -85,7 +96,13 @@ function reportError(error: unknown): number {
     terminal.stderr.write(`annals: ${error.message}\n`)
     return error.exitCode
   }
-  const { name, message, stack } = error as Error
+  const { name, message, stack, code } = error as NodeJS.ErrnoException
+  if (code !== undefined && DISK_CODES.has(code)) {
+    terminal.stderr.write(
+      `annals: The disk is full or does not work (${message}). What was stored before is sound; make room and run the same command again.\n`,
+    )
+    return EXIT.failed
+  }
   terminal.stderr.write(`annals: ${EXPLAINED.has(name) ? message : (stack ?? message)}\n`)
   return EXIT.failed
 }

@@ -1,6 +1,9 @@
+import type { Logger } from 'pino'
 import { createLogs, type LogLevel, type Logs } from '../base/log.ts'
 import { readSoftware } from '../base/software.ts'
 import type { NodeConfig } from '../config/node-config.ts'
+import type { Problem } from '../config/problem.ts'
+import { placeText } from '../config/render.ts'
 import { type RunningNode, startNode } from '../node.ts'
 import { type ConfigurationArguments, readConfiguration } from './configuration.ts'
 import { type CliContext, EXIT, printNumber } from './output.ts'
@@ -16,12 +19,23 @@ const SAME_SIGNAL_MS = 250
 /** `annals start`: runs a node until a signal, then closes it in order. */
 export async function runStart(args: StartArguments, context: CliContext): Promise<number> {
   const { terminal } = context
-  const config = await readConfiguration(args, context)
+  const problems: Problem[] = []
+  // A person reads them as they stand; otherwise standard error holds log lines alone.
+  const onProblem = terminal.isInteractive
+    ? undefined
+    : (problem: Problem) => problems.push(problem)
+  const config = await readConfiguration(args, context, { onProblem })
   const logs = createLogs({ level: logLevelOf(config), pretty: terminal.isInteractive })
+  const log = logs.named('annals.config')
+  for (const problem of problems) logProblem(log, problem)
+  const levels = { configured: logLevelOf(config) }
+  const running: { node?: RunningNode } = {}
+  // From now on neither of them ends the process.
+  process.on('SIGUSR2', () => toggleDebug(logs, levels.configured))
+  process.on('SIGHUP', () => running.node && reload(running.node, { args, context, log, levels }))
   const stop = waitForStop()
   const node = await startNode({ config, logs, empty: args.empty })
-  process.on('SIGHUP', () => reload(node, args, context))
-  process.on('SIGUSR2', () => toggleDebug(logs, logLevelOf(config)))
+  running.node = node
   terminal.stdout.write(args.json ? readyLine(node) : banner(node, config))
   await stop
   if (!args.json) terminal.stdout.write('Stopping.\n')
@@ -39,19 +53,36 @@ function toggleDebug(logs: Logs, configured: LogLevel): void {
 }
 
 /** Reads the configuration again; what has errors changes nothing. */
-async function reload(node: RunningNode, args: StartArguments, context: CliContext): Promise<void> {
-  const { stderr } = context.terminal
+async function reload(
+  node: RunningNode,
+  around: {
+    args: StartArguments
+    context: CliContext
+    log: Logger
+    levels: { configured: LogLevel }
+  },
+): Promise<void> {
+  const { args, context, log, levels } = around
+  const onProblem = context.terminal.isInteractive
+    ? undefined
+    : (problem: Problem) => logProblem(log, problem)
   try {
-    const { applied, needsRestart } = node.reload(await readConfiguration(args, context))
-    stderr.write(
-      `Reloaded: ${applied.length === 0 ? 'nothing has changed' : applied.join(', ')}.\n`,
-    )
+    const config = await readConfiguration(args, context, { onProblem, isRunning: true })
+    const { applied, needsRestart } = node.reload(config)
+    levels.configured = logLevelOf(config)
+    log.info(`Reloaded: ${applied.length === 0 ? 'nothing has changed' : applied.join(', ')}.`)
     if (needsRestart.length > 0) {
-      stderr.write(`These have changed and need a restart: ${needsRestart.join(', ')}.\n`)
+      log.warn(`These have changed and need a restart: ${needsRestart.join(', ')}.`)
     }
   } catch (error) {
-    stderr.write(`Not reloaded: ${(error as Error).message}\n`)
+    log.error(`Not reloaded: ${(error as Error).message}`)
   }
+}
+
+function logProblem(log: Logger, problem: Problem): void {
+  const { severity, path, message, place, found, hint } = problem
+  const record = { key: path, place: placeText(place), found, hint }
+  log[{ error: 'error', warning: 'warn', notice: 'info' }[severity] as 'info'](record, message)
 }
 
 function readyLine({ urls }: RunningNode): string {

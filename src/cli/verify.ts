@@ -1,5 +1,6 @@
 import { printPosition } from '../history/position.ts'
 import { FaultError, verifyHistory } from '../history/verify.ts'
+import { DamagedHistoryError } from '../history/view.ts'
 import type { ConfigurationArguments } from './configuration.ts'
 import { type CliContext, EXIT, printNumber } from './output.ts'
 import { startProgress } from './progress.ts'
@@ -11,9 +12,9 @@ export async function runVerify(
   context: CliContext,
 ): Promise<number> {
   const { terminal } = context
-  await using store = await openOfflineStore(args, context, { create: false })
   const progress = startProgress(terminal, { json: args.json, name: 'verify' })
   try {
+    await using store = await openOfflineStore(args, context, { create: false })
     const { checked, last } = await verifyHistory(store.history, {
       pool: store.pool,
       onProgress: ({ checked, total }) =>
@@ -29,7 +30,7 @@ export async function runVerify(
     return EXIT.ok
   } catch (error) {
     progress.end()
-    if (!(error instanceof FaultError)) throw error
+    if (!(error instanceof FaultError || error instanceof DamagedHistoryError)) throw error
     if (args.json)
       terminal.stdout.write(`${JSON.stringify({ event: 'fault', message: error.message })}\n`)
     else terminal.stderr.write(`${error.message}\n`)

@@ -3,7 +3,7 @@ import { PARTICIPANT_APP, VALIDATOR_APP } from './canton-keys.ts'
 import type { CronSchedule } from './cron.ts'
 import type * as Config from './node-config.ts'
 import { type RuleContext, usesPostgres } from './rule-context.ts'
-import { sequencerMode } from './rules-network.ts'
+import { scanMode, sequencerMode } from './rules-network.ts'
 import { proxyReading } from './rules-proxy.ts'
 import { namedGroups, resolvePath } from './rules-tls.ts'
 import {
@@ -298,13 +298,13 @@ function networkOf(context: RuleContext): Config.NetworkConfig {
 function scanConnectionOf({ settings }: RuleContext): Config.ScanConnection {
   const value = <T>(path: string) => settings.value<T>('validator', path)
   const address = settings.get('validator', 'scanAddress')
-  const mode = value<Config.ScanConnection['mode']>('scanClient.scanType')
-  if (mode === undefined) {
+  if (settings.placeOf('validator', 'scanClient') === undefined) {
     const url = String(address?.value)
     return value('nonSvValidatorTrustSingleScan') === true
       ? { mode: 'trust-single', url }
       : { mode: 'bft', seedUrls: [url] }
   }
+  const mode = scanMode({ settings })
   // Beside scanClient only a variable can give an address, and variables win over the values.
   const seedUrls =
     address === undefined ? (value<string[]>('scanClient.seedUrls') ?? []) : [String(address.value)]

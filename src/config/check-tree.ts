@@ -64,7 +64,8 @@ function checkMap(check: TreeCheck, entry: Entry, shape: Shape, at: At): void {
     const steps = [...at.steps, name]
     if (next === undefined) {
       reportUnknown(check, shape, { ...at, steps, at: member.keyPlace }, name)
-    } else if (!isAbsent(member.entry)) {
+    } else if (!isAbsent(member.entry) || (check.typed && next === shape.keyed)) {
+      // A key of ours without a value is left out; one that the operator chose is forgotten.
       if (next === shape.keyed)
         checkMapKey(check, next, name, { ...at, steps, at: member.keyPlace })
       checkEntry(check, member.entry, next, { ...at, steps, at: member.keyPlace })

@@ -104,17 +104,18 @@ function listedVariables(gathering: Gathering): NamedText[] {
       const value = settings.get(file, `${at}.value`)
       const secret = settings.value<string>(file, `${at}.valueFrom.secretKeyRef.name`)
       const entry = settings.value<string>(file, `${at}.valueFrom.secretKeyRef.key`)
-      if (value !== undefined) {
-        if (looksSecret(name)) gathering.secretTexts.add(String(value.value))
-        const source: Source = { ...value.place.source, variable: name }
-        variables.push({ name, text: String(value.value), place: { ...value.place, source } })
-      } else if (secret !== undefined && entry !== undefined) {
+      // As in the charts, where a reference beside a text wins.
+      if (secret !== undefined && entry !== undefined) {
         const located = sources.secrets?.get(`${secret}/${entry}`)
         if (located !== undefined) {
           gathering.secretTexts.add(located.text)
           const source: Source = { ...located.place.source, variable: name }
           variables.push({ name, text: located.text, place: { ...located.place, source } })
         }
+      } else if (value !== undefined) {
+        if (looksSecret(name)) gathering.secretTexts.add(String(value.value))
+        const source: Source = { ...value.place.source, variable: name }
+        variables.push({ name, text: String(value.value), place: { ...value.place, source } })
       }
       noteUselessVariable(gathering, name, settings.get(file, `${at}.name`)?.place as Place)
     }

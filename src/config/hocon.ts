@@ -11,8 +11,8 @@ import {
 /**
  * The part of HOCON that operators write into variables: objects, lists, strings of all three sorts,
  * path keys, `=`, `:`, `+=`, comments, merging of repeated objects, concatenation, and
- * substitutions, which are resolved when all variables are known. `include` is refused: a
- * variable has no neighbouring files.
+ * substitutions, which are resolved when all variables are known. A substitution of the value that
+ * is being set means the one before it. `include` is refused: a variable has no neighbouring files.
  */
 export class HoconError extends Error {
   override name = 'HoconError'
@@ -28,9 +28,13 @@ export class HoconError extends Error {
 type Reference = { type: 'reference'; path: string[]; optional: boolean; place: Place }
 type Joined = { type: 'joined'; pieces: Piece[]; place: Place }
 type Piece = { value: Raw; blanksBefore: string }
-type RawMap = { type: 'map'; members: Map<string, { keyPlace: Place; entry: Raw }>; place: Place }
+/** `before` is the member that this one took the place of. */
+type RawMember = { keyPlace: Place; entry: Raw; before?: RawMember | undefined }
+type RawMap = { type: 'map'; members: Map<string, RawMember>; place: Place }
 type RawList = { type: 'list'; items: Raw[]; place: Place }
-type Raw = ScalarEntry | RawMap | RawList | Reference | Joined
+/** `+=`: an item behind whatever list stands there when all variables are known. */
+type Appended = { type: 'appended'; item: Raw; place: Place }
+type Raw = ScalarEntry | RawMap | RawList | Reference | Joined | Appended
 export type HoconTree = RawMap
 
 /** Deeper nesting than any setting needs, and well within the stack. */
@@ -138,7 +142,8 @@ function readMember(reader: Reader, map: RawMap): void {
     fail(reader, `the key has no value: '=' is missing`)
   }
   const value = readValue(reader)
-  assign({ map, path, value, keyPlace, append })
+  const entry: Raw = append ? { type: 'appended', item: value, place: value.place } : value
+  assign(map, path, { keyPlace, entry })
 }
 
 function readPath(reader: Reader, ends: string): string[] {
@@ -311,9 +316,8 @@ function joinPieces(pieces: Piece[], place: Place): Raw {
   throw new HoconError('texts, lists and objects cannot be joined to one value', place)
 }
 
-type Assignment = { map: RawMap; path: string[]; value: Raw; keyPlace: Place; append: boolean }
-
-function assign({ map, path, value, keyPlace, append }: Assignment): void {
+function assign(map: RawMap, path: readonly string[], member: RawMember): void {
+  const { keyPlace, entry } = member
   let target = map
   for (const step of path.slice(0, -1)) {
     const below = target.members.get(step)?.entry
@@ -326,25 +330,22 @@ function assign({ map, path, value, keyPlace, append }: Assignment): void {
     }
   }
   const last = path.at(-1) as string
-  const present = target.members.get(last)?.entry
-  if (append) {
-    const items = present?.type === 'list' ? present.items : []
-    target.members.set(last, {
-      keyPlace,
-      entry: { type: 'list', items: [...items, value], place: value.place },
-    })
-  } else if (present?.type === 'map' && value.type === 'map') {
-    mergeInto(present, value)
-  } else {
-    target.members.set(last, { keyPlace, entry: value })
-  }
+  const present = target.members.get(last)
+  if (present?.entry.type === 'map' && entry.type === 'map') mergeInto(present.entry, entry)
+  else target.members.set(last, { ...member, before: behind(member.before, present) })
+}
+
+/** A member of a later tree may have taken the place of others itself. */
+function behind(
+  member: RawMember | undefined,
+  present: RawMember | undefined,
+): RawMember | undefined {
+  return member === undefined ? present : { ...member, before: behind(member.before, present) }
 }
 
 /** The later tree wins, object by object. */
 export function mergeInto(base: HoconTree, over: HoconTree): void {
-  for (const [name, { keyPlace, entry }] of over.members) {
-    assign({ map: base, path: [name], value: entry, keyPlace, append: false })
-  }
+  for (const [name, member] of over.members) assign(base, [name], member)
 }
 
 export type Resolution = { tree: MapEntry; unresolved: { name: string; place: Place }[] }
@@ -372,14 +373,26 @@ export function resolveHocon(
         return resolveReference(raw, seen)
       case 'joined':
         return resolveJoined(raw, seen)
+      case 'appended':
+        throw new HoconError("'+=' adds to a key alone", raw.place)
     }
+  }
+
+  function resolveMember({ entry, before }: RawMember, seen: readonly Raw[]): Entry | undefined {
+    if (entry.type !== 'appended') return resolve(entry, seen)
+    const item = resolve(entry.item, [...seen, entry])
+    const items = item === undefined ? [] : [item]
+    const present = before === undefined ? undefined : resolveMember(before, [...seen, entry])
+    if (present !== undefined && present.type !== 'list')
+      throw new HoconError("'+=' adds to a list alone", entry.place)
+    return { type: 'list', items: [...(present?.items ?? []), ...items], place: entry.place }
   }
 
   function resolveMap(raw: RawMap, seen: readonly Raw[]): MapEntry {
     const members = new Map<string, Member>()
-    for (const [name, { keyPlace, entry }] of raw.members) {
-      const resolved = resolve(entry, [...seen, raw])
-      if (resolved !== undefined) members.set(name, { keyPlace, entry: resolved })
+    for (const [name, member] of raw.members) {
+      const resolved = resolveMember(member, [...seen, raw])
+      if (resolved !== undefined) members.set(name, { keyPlace: member.keyPlace, entry: resolved })
     }
     return { type: 'map', members, place: raw.place }
   }
@@ -387,9 +400,11 @@ export function resolveHocon(
   function resolveReference(raw: Reference, seen: readonly Raw[]): Entry | undefined {
     if (seen.includes(raw)) throw new HoconError('a substitution refers to itself', raw.place)
     const name = raw.path.join('.')
-    const target = lookUp(root, raw.path)
+    let target = lookUp(root, raw.path)
+    // The value that is being set is not there yet: the one before it is meant.
+    while (target !== undefined && isUnderWay(target, [...seen, raw])) target = target.before
     if (target !== undefined) {
-      const found = resolve(target, [...seen, raw])
+      const found = resolveMember(target, [...seen, raw])
       return found === undefined ? undefined : { ...found, place: raw.place }
     }
     const text = environment(name)
@@ -411,8 +426,16 @@ export function resolveHocon(
   return { tree: resolveMap(root, []), unresolved }
 }
 
-function lookUp(root: RawMap, path: readonly string[]): Raw | undefined {
+function isUnderWay({ entry }: RawMember, seen: readonly Raw[]): boolean {
+  return seen.includes(entry)
+}
+
+function lookUp(root: RawMap, path: readonly string[]): RawMember | undefined {
+  let member: RawMember | undefined
   let at: Raw | undefined = root
-  for (const step of path) at = at?.type === 'map' ? at.members.get(step)?.entry : undefined
-  return at
+  for (const step of path) {
+    member = at?.type === 'map' ? at.members.get(step) : undefined
+    at = member?.entry
+  }
+  return member
 }

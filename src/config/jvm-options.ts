@@ -1,3 +1,5 @@
+import { hostName } from './kinds.ts'
+
 /** Bypass patterns and options come from one line of a file; more than this is a mistake. */
 const OPTIONS_MAX = 1000
 
@@ -38,6 +40,8 @@ export function proxyOf(properties: ReadonlyMap<string, string>): ProxyReading {
     if (host === undefined && port === undefined) continue
     if (host === undefined || host === '')
       return { reason: 'a port without a host sets no proxy', property: `${scheme}.proxyHost` }
+    if ('reason' in hostName.fromText(host))
+      return { reason: 'the host must have no scheme and no port', property: `${scheme}.proxyHost` }
     if (port === undefined)
       return { reason: 'a host without a port sets no proxy', property: `${scheme}.proxyPort` }
     if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65535) {

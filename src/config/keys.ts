@@ -473,8 +473,8 @@ const VALIDATOR_KEYS: readonly Key[] = [
   {
     path: 'scanClient.scanType',
     kind: oneOf('bft', 'bft-custom', 'trust-single'),
-    required: 'block',
     example: 'bft',
+    default: 'bft',
     part: 'mirror',
     doc: 'Many scans, a chosen set of scans, or one trusted scan.',
   },

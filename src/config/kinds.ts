@@ -40,6 +40,8 @@ const POSTGRES_SIZE = /^[0-9]+(kB|MB|GB|TB)$/
 const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$|^\[?[\da-fA-F:]+\]?$|^\/\S*$/
 const SQL_NAME = /^[A-Za-z_][A-Za-z0-9_$-]*$/
 const DECIMAL = /^\d+(?:\.\d+)?(?:[eE][+]?\d{1,3})?$/
+/** Other notations that JavaScript takes, such as hexadecimal, are no numbers to the deployed applications. */
+const SIGNED_DECIMAL = /^[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/
 
 /** Names of PostgreSQL are cut beyond this. */
 const SQL_NAME_LENGTH_MAX = 63
@@ -93,7 +95,7 @@ export function integer(min: number, max: number, what = 'an integer'): Kind {
     yaml: ['integer'],
     fromText: (value) => {
       const number = Number(value)
-      if (value.trim() === '' || !Number.isFinite(number)) return { reason: 'it is not a number' }
+      if (!SIGNED_DECIMAL.test(value)) return { reason: 'it is not a number' }
       if (!Number.isSafeInteger(number)) return { reason: 'it is not an integer' }
       if (number < min) return { reason: `it is below ${min}` }
       if (number > max) return { reason: `it is above ${max}` }

@@ -1,8 +1,10 @@
 import { PARTICIPANT_APP, VALIDATOR_APP } from './canton-keys.ts'
+import { FILE_TITLES } from './keys.ts'
 import {
   APPS,
   type App,
   isMalformed,
+  isReadable,
   isWritten,
   nameOf,
   otherApp,
@@ -14,12 +16,15 @@ import {
 } from './rule-context.ts'
 
 const PARTICIPANT_SCHEMA = 'participant'
+const DEFAULT_SECRET = 'postgres-secrets'
 
 export function checkDatabases(context: RuleContext): void {
   const { settings, sources } = context
   const stated = settings.get('validator', 'migration.id') !== undefined
   const migration = String(settings.value<bigint>('validator', 'migration.id') ?? 0n)
-  const migrationKnown = !isMalformed(context, 'validator', 'migration.id')
+  // Where the id must be given and is not, that is told, and a name cannot be judged.
+  const migrationKnown =
+    (stated || !context.joining) && !isMalformed(context, 'validator', 'migration.id')
   for (const app of APPS) {
     const database = settings.get(app, 'persistence.databaseName')
     if (database === undefined || !migrationKnown || sources.broken.has('validator')) continue
@@ -32,7 +37,7 @@ export function checkDatabases(context: RuleContext): void {
     tell(context, 'error', {
       rule: 'database-name',
       about: subjectOf(database),
-      message: `${nameOf(database)} is ${name}, but the migration id is ${migration}${stated ? '' : ' (neither migration.id nor MIGRATION_ID is given)'}, and the participant's database is named participant_<migration id>. With another name the node would start on an empty or a foreign database.`,
+      message: `${nameOf(database)} is ${name}, but the migration id is ${migration}${stated ? '' : ', as neither migration.id nor MIGRATION_ID is given'}, and the participant's database is named participant_<migration id>. With another name the node would start on an empty or a foreign database.`,
       hint: `databaseName: participant_${migration}`,
     })
   }
@@ -51,16 +56,9 @@ export function checkDatabases(context: RuleContext): void {
 }
 
 function checkSharedServer(context: RuleContext): void {
-  const { settings, sources } = context
+  const { settings } = context
   const uses = APPS.filter((app) => usesPostgres(context, app))
-  if (uses.length === 1 && !sources.broken.has(otherApp(uses[0] as App))) {
-    const app = uses[0] as App
-    tell(context, 'warning', {
-      rule: 'mixed-databases',
-      about: subjectAt(context, app, 'persistence'),
-      message: `Only the ${app} values have a persistence block: the ${app} uses PostgreSQL, and the other app SQLite files in annals.dataDir.`,
-    })
-  }
+  if (uses.length === 1) checkMixed(context, uses[0] as App)
   const databases = settings.get('validator', 'persistence.databaseName')
   if (
     databases !== undefined &&
@@ -74,21 +72,7 @@ function checkSharedServer(context: RuleContext): void {
       hint: 'databaseName: cantonnet_validator',
     })
   }
-  const secretName = (file: App | 'postgres') => settings.get(file, 'persistence.secretName')
-  const first = secretName('participant') ?? secretName('validator')
-  for (const setting of [secretName('validator'), secretName('postgres')]) {
-    if (first === undefined || setting === undefined || setting.value === first.value) continue
-    const [a, b] = [first, setting].map(
-      ({ value }) => sources.secrets?.get(`${value}/postgresPassword`)?.text,
-    )
-    if (a !== undefined && a === b) continue
-    tell(context, 'error', {
-      rule: 'shared-password',
-      about: subjectOf(setting),
-      message: `persistence.secretName is ${setting.value} here and ${first.value} in the participant values, but the database and all apps share one password in one secret.`,
-      hint: `secretName: ${first.value}`,
-    })
-  }
+  checkSharedSecret(context, uses)
   for (const app of uses) {
     const user = settings.get(app, 'persistence.user')
     if (user !== undefined && user.value !== 'cnadmin') {
@@ -102,18 +86,70 @@ function checkSharedServer(context: RuleContext): void {
   }
 }
 
+function checkMixed(context: RuleContext, app: App): void {
+  const other = otherApp(app)
+  if (context.sources.broken.has(other)) return
+  // The validator's block has defaults in the reference; the participant's names its host and schema.
+  if (context.joining && other === 'participant' && isReadable(context, other)) {
+    tell(context, 'error', {
+      rule: 'required',
+      about: subjectAt(context, other, 'persistence'),
+      message:
+        'persistence is missing in the participant values, and the validator values have it: the apps of a node keep their data in one place.',
+      hint: 'persistence: { host: postgres, schema: participant }',
+    })
+    return
+  }
+  tell(context, 'warning', {
+    rule: 'mixed-databases',
+    about: subjectAt(context, app, 'persistence'),
+    message: `Only the ${app} values have a persistence block: the ${app} uses PostgreSQL, and the other app SQLite files in annals.dataDir.`,
+  })
+}
+
+/** An app that names no secret reads the default one; the server reads the secret of the apps. */
+function checkSharedSecret(context: RuleContext, uses: readonly App[]): void {
+  const { settings, sources } = context
+  const named = (file: App | 'postgres') => settings.value<string>(file, 'persistence.secretName')
+  const apps = uses.filter(
+    (app) => settings.get(app, 'persistence.secretOverrides.postgresPassword') === undefined,
+  )
+  const readers = [...apps.toReversed(), ...(named('postgres') === undefined ? [] : ['postgres'])]
+  const [first, ...rest] = (readers as (App | 'postgres')[]).map((file) => ({
+    file,
+    secret: named(file) ?? DEFAULT_SECRET,
+  }))
+  for (const { file, secret } of rest) {
+    if (first === undefined || secret === first.secret) continue
+    const [a, b] = [first.secret, secret].map(
+      (name) => sources.secrets?.get(`${name}/postgresPassword`)?.text,
+    )
+    if (a !== undefined && a === b) continue
+    // What is written can be pointed at; a default cannot.
+    const about = named(file) === undefined ? first.file : file
+    const there = about === file ? first : { file, secret }
+    tell(context, 'error', {
+      rule: 'shared-password',
+      about: subjectAt(context, about, 'persistence.secretName'),
+      message: `persistence.secretName is ${about === file ? secret : first.secret} here and ${there.secret}${named(there.file) === undefined ? ' by default' : ''} in the ${FILE_TITLES[there.file]}, but the database and all apps share one password in one secret.`,
+      hint: `secretName: ${there.secret}`,
+    })
+  }
+}
+
 function checkPassword(context: RuleContext, app: App): void {
   const { settings, sources } = context
   if (settings.get(app, 'persistence.secretOverrides.postgresPassword') !== undefined) return
-  const secret = settings.value<string>(app, 'persistence.secretName') ?? 'postgres-secrets'
-  if (sources.secrets?.has(`${secret}/postgresPassword`) === true) return
+  const secret = settings.value<string>(app, 'persistence.secretName') ?? DEFAULT_SECRET
+  const password = sources.secrets?.get(`${secret}/postgresPassword`)?.text
+  if (password !== undefined && password !== '') return
   tell(context, sources.secrets === undefined ? 'notice' : 'error', {
     rule: 'database-password',
     about: {
       ...subjectAt(context, app, 'persistence.secretName'),
       key: `${secret}/postgresPassword`,
     },
-    message: `The database password of the ${app} is not known: the entry ${secret}/postgresPassword is not among the secrets.`,
+    message: `The database password of the ${app} is not known: the entry ${secret}/postgresPassword is ${password === '' ? 'empty' : 'not among the secrets'}.`,
     hint: 'Give the secrets with --secrets, or set SPLICE_DB_PASSWORD.',
   })
 }

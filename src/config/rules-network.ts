@@ -1,5 +1,6 @@
 import { VALIDATOR_APP } from './canton-keys.ts'
 import {
+  isMalformed,
   isReadable,
   isWritten,
   nameOf,
@@ -17,6 +18,8 @@ const PARAMETERS = [
   { variable: 'SPONSOR_SV_URL', key: 'svSponsorAddress' },
   { variable: 'TRUSTED_SCAN_URL', key: 'scanAddress' },
 ] as const
+
+type ScanMode = 'bft' | 'bft-custom' | 'trust-single'
 
 const SINGLE_TRUST =
   'The node depends entirely on that one super validator: if it is offline or compromised, the node cannot transact or is told lies.'
@@ -197,7 +200,17 @@ export function checkScanConnection(context: RuleContext): void {
 }
 
 function checkScanClient(context: RuleContext): void {
-  const type = context.settings.value<string>('validator', 'scanClient.scanType')
+  if (isMalformed(context, 'validator', 'scanClient.scanType')) return
+  const type = scanMode(context)
+  const seeds = context.settings.get('validator', 'scanClient.seedUrls')
+  if (seeds !== undefined && isEmptyList(context, seeds)) {
+    tell(context, 'error', {
+      rule: 'scan-client',
+      about: subjectOf(seeds),
+      message: 'scanClient.seedUrls is empty, so no scan could ever be found.',
+      hint: 'seedUrls: ["https://scan.sv-1.testnet.example.net"]',
+    })
+  }
   if (type === 'trust-single') {
     need(context, 'scanClient', 'scanAddress', 'trust-single')
     const about = subjectAt(context, 'validator', 'scanClient.scanType')
@@ -208,18 +221,18 @@ function checkScanClient(context: RuleContext): void {
     })
     return
   }
-  if (type === undefined) return
-  const seeds = context.settings.get('validator', 'scanClient.seedUrls')
   need(context, 'scanClient', 'seedUrls', type)
-  if (Array.isArray(seeds?.value) && seeds.value.length === 0) {
-    tell(context, 'error', {
-      rule: 'scan-client',
-      about: subjectOf(seeds),
-      message: 'scanClient.seedUrls is empty, so no scan could ever be found.',
-      hint: 'seedUrls: ["https://scan.sv-1.testnet.example.net"]',
-    })
-  }
   if (type === 'bft-custom') checkChosenSet(context, 'scanClient')
+}
+
+/** The block alone means many scans, as in the charts. */
+export function scanMode({ settings }: Pick<RuleContext, 'settings'>): ScanMode {
+  return settings.value<ScanMode>('validator', 'scanClient.scanType') ?? 'bft'
+}
+
+/** Empty as written: a list whose items were all refused has been told of. */
+function isEmptyList(context: RuleContext, { value, file, path }: Setting): boolean {
+  return Array.isArray(value) && value.length === 0 && !isMalformed(context, file, path)
 }
 
 /** `bft-custom`: names and a threshold that they can reach. */
@@ -229,7 +242,7 @@ function checkChosenSet(context: RuleContext, block: 'scanClient' | 'synchronize
   const names = context.settings.get('validator', `${block}.svNames`)
   const threshold = context.settings.get('validator', `${block}.threshold`)
   const length = Array.isArray(names?.value) ? names.value.length : undefined
-  if (names !== undefined && length === 0) {
+  if (names !== undefined && isEmptyList(context, names)) {
     tell(context, 'error', {
       rule: 'threshold',
       about: subjectOf(names),

@@ -3,12 +3,14 @@ import {
   APPS,
   type App,
   isMalformed,
+  nameOf,
   otherApp,
   type RuleContext,
   subjectAt,
   subjectOf,
   tell,
 } from './rule-context.ts'
+import type { Place } from './tree.ts'
 
 export function proxyReading(context: Pick<RuleContext, 'settings'>, app: App): ProxyReading {
   return proxyOf(parseJvmOptions(context.settings.value<string>(app, 'additionalJvmOptions') ?? ''))
@@ -19,14 +21,19 @@ export function checkProxy(context: RuleContext): void {
     validator: proxyReading(context, 'validator'),
     participant: proxyReading(context, 'participant'),
   }
+  const places = new Set<Place>()
   for (const app of APPS) {
     const reading = readings[app]
-    if (!('reason' in reading)) continue
+    const options = context.settings.get(app, 'additionalJvmOptions')
+    // One variable may set the options of both.
+    if (!('reason' in reading) || options === undefined || places.has(options.place)) continue
+    places.add(options.place)
+    const isVariable = options.name !== options.path
     tell(context, 'error', {
       rule: 'proxy',
-      about: subjectAt(context, app, 'additionalJvmOptions'),
-      message: `additionalJvmOptions of the ${app} sets a proxy wrongly at ${reading.property}: ${reading.reason}.`,
-      hint: 'additionalJvmOptions: -Dhttps.proxyHost=proxy.acme.example -Dhttps.proxyPort=3128',
+      about: subjectOf(options),
+      message: `${nameOf(options)}${isVariable ? '' : ` of the ${app}`} sets a proxy wrongly at ${reading.property}: ${reading.reason}.`,
+      hint: `${options.name}${isVariable ? '=' : ': '}-Dhttps.proxyHost=proxy.acme.example -Dhttps.proxyPort=3128`,
     })
   }
   const { validator, participant } = readings

@@ -13,17 +13,22 @@ const PEM_MARK = '-----BEGIN '
 
 const TLS_APIS = ['ledger-api', 'admin-api'] as const
 
-/** Names of cipher suites: those of TLS 1.3, and the safe ones of TLS 1.2. */
-const CIPHER_NAME = /^TLS_[A-Z0-9_]+$/
+/** Names of cipher suites: all of TLS 1.3, and those of TLS 1.2, which name a key exchange too. */
+const CIPHER_NAME =
+  /^TLS_(?:AES_(?:128|256)_GCM_SHA(?:256|384)|AES_128_CCM(?:_8)?_SHA256|CHACHA20_POLY1305_SHA256|[A-Z0-9_]+_WITH_[A-Z0-9_]+)$/
 
 export function checkTls(context: RuleContext): void {
   for (const api of TLS_APIS) {
     const block = `${PARTICIPANT_APP}.${api}.tls`
     if (context.settings.placeOf('canton', block) === undefined) continue
     checkPair(context, block)
-    checkPair(context, `${block}.client-auth.admin-client`)
     checkClientAuth(context, block)
-    checkCertificates(context, context.settings.get('canton', `${block}.trust-collection-file`))
+    checkPair(context, `${block}.client-auth.admin-client`)
+    checkCertificates(
+      context,
+      context.settings.get('canton', `${block}.trust-collection-file`),
+      false,
+    )
     checkCiphers(context, block)
   }
   const groups = namedGroups(context)
@@ -104,16 +109,18 @@ function checkPair(context: RuleContext, block: string): void {
   const { settings } = context
   const chain = settings.get('canton', `${block}.cert-chain-file`)
   const key = settings.get('canton', `${block}.private-key-file`)
-  const certificate = checkCertificates(context, chain)
+  const isServer = !block.endsWith('admin-client')
+  const certificate = checkCertificates(context, chain, isServer)
   const keyText = key === undefined ? undefined : readPem(context, key, false)
   if (key !== undefined && keyText !== undefined && certificate !== undefined) {
     checkKey(context, key, keyText, certificate)
   } else if (key !== undefined && keyText !== undefined) {
     checkKey(context, key, keyText, undefined)
   }
-  if ((chain === undefined) !== (key === undefined) && block.endsWith('admin-client')) {
+  if ((chain === undefined) !== (key === undefined) && !isServer) {
     const name = chain === undefined ? 'cert-chain-file' : 'private-key-file'
-    if (isWritten(context, 'canton', `${block}.${name}`)) return
+    const isTold = context.problems.some(({ path }) => path === `${block}.${name}`)
+    if (isTold || isWritten(context, 'canton', `${block}.${name}`)) return
     tell(context, 'error', {
       rule: 'tls',
       about: { ...subjectAt(context, 'canton', `${block}.${name}`), place: (chain ?? key)?.place },
@@ -156,9 +163,11 @@ function checkKey(
   }
 }
 
+/** The first certificate of a chain or a collection; a server refuses to start on one that expired. */
 function checkCertificates(
   context: RuleContext,
   setting: Setting | undefined,
+  mustBeValid: boolean,
 ): X509Certificate | undefined {
   if (setting === undefined) return undefined
   const text = readPem(context, setting, true)
@@ -166,11 +175,12 @@ function checkCertificates(
   try {
     const certificate = new X509Certificate(text)
     const end = certificate.validToDate.getTime()
-    if (end < Date.now() + WARN_BEFORE_EXPIRY_MS) {
-      tell(context, 'warning', {
+    const isExpired = end < Date.now()
+    if (isExpired || end < Date.now() + WARN_BEFORE_EXPIRY_MS) {
+      tell(context, isExpired && mustBeValid ? 'error' : 'warning', {
         rule: 'tls-expiry',
         about: subjectOf(setting),
-        message: `The certificate of ${setting.path} ${end < Date.now() ? 'expired' : 'expires'} on ${certificate.validTo}.`,
+        message: `The certificate of ${setting.path} ${isExpired ? 'expired' : 'expires'} on ${certificate.validTo}. Renew it.`,
       })
     }
     return certificate

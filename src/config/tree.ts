@@ -45,13 +45,14 @@ export type Member = { readonly keyPlace: Place; readonly entry: Entry }
 /** What YAML and HOCON have in common: a tree in which every value knows where it stands. */
 export type Entry = ScalarEntry | ListEntry | MapEntry
 
-/** A later file wins: maps merge deeply, lists and scalars are replaced, as charts are merged. */
+/** A later file wins: maps merge deeply, lists and scalars are replaced, null removes, as charts are merged. */
 export function mergeEntries(base: Entry | undefined, over: Entry): Entry {
   if (base?.type !== 'map' || over.type !== 'map') return over
   const members = new Map(base.members)
   for (const [name, member] of over.members) {
     const below = members.get(name)
-    members.set(name, { ...member, entry: mergeEntries(below?.entry, member.entry) })
+    if (below !== undefined && isAbsent(member.entry)) members.delete(name)
+    else members.set(name, { ...member, entry: mergeEntries(below?.entry, member.entry) })
   }
   return { type: 'map', members, place: base.place }
 }

@@ -32,9 +32,15 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
   let closing: Promise<void> | undefined
 
   async function connect(): Promise<pg.PoolClient> {
+    let connecting: Promise<pg.PoolClient> | undefined
     try {
-      return await watch.guard(() => pool.connect())
+      return await watch.guard(() => {
+        connecting = pool.connect()
+        return connecting
+      })
     } catch (error) {
+      // A connection that comes after it was given up belongs to nobody; the pool must get it back.
+      connecting?.then((client) => client.release(true), ignoreBrokenConnection)
       throw toPostgresError(error)
     }
   }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { startPrivatePostgres } from '../../test/support/postgres-supervised.ts'
 import { DatabaseUnavailable } from './db-error.ts'
-import { tryWriterLock, type WriterLock } from './writer-lock.ts'
+import { holdWriterLock, tryWriterLock, type WriterLock } from './writer-lock.ts'
 
 const server = await startPrivatePostgres({ after })
 const { connection } = server
@@ -41,6 +42,34 @@ test('the holder notices when the server is silent', async () => {
   }
   await lock.release()
 })
+
+test('a lock that is lost with its connection is claimed until it is held again', async () => {
+  const regained = Promise.withResolvers<void>()
+  const schema = 'held'
+  const held = await holdWriterLock({ connection, schema, onRegained: regained.resolve })
+  assert(held !== undefined)
+  assert.equal(await holdWriterLock({ connection, schema, onRegained() {} }), undefined)
+  assert.equal(held.state(), 'held')
+  await server.kill()
+  await server.start()
+  // Whoever is quicker has it; the one that lost it says so, and waits.
+  const other = await claim(schema)
+  await until(() => held.state() === 'taken')
+  await other.release()
+  await regained.promise
+  assert.equal(held.state(), 'held')
+  assert.equal(await tryWriterLock({ connection, schema }), undefined)
+  await held.release()
+  await (await claim(schema)).release()
+})
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, 'the condition comes true')
+    await delay(20)
+  }
+}
 
 async function claim(
   schema: string,

@@ -90,8 +90,9 @@ export function checksumOf(frame: Omit<SealedFrame, 'checksum'>): number {
 }
 
 function decompress(bytes: Uint8Array, length: number, dictionary: Buffer | undefined): Buffer {
-  // A chunk size of the whole result saves zlib from growing its output step by step.
-  const size = Math.max(length, 64)
+  // A chunk size of the whole result saves zlib from growing its output step by step; a byte more,
+  // because it makes ready another chunk when one is full.
+  const size = Math.max(length + 1, 64)
   const limits = { chunkSize: size, maxOutputLength: size }
   const raw = zlib.zstdDecompressSync(bytes, dictionary ? { ...limits, dictionary } : limits)
   assert.equal(raw.length, length, 'a frame has the length its index says')

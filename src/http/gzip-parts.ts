@@ -23,8 +23,16 @@ const OPTIONS = { level: 1, finishFlush: zlib.constants.Z_FULL_FLUSH }
 const deflateInPool = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.deflateRaw)
 
 export async function deflatePart(bytes: Buffer): Promise<GzipPart> {
-  const deflated = await deflateInPool(bytes, OPTIONS)
+  const output = await deflateInPool(bytes, { ...OPTIONS, chunkSize: chunkSizeFor(bytes) })
+  // What zlib returns holds on to a larger buffer, and a part may be kept for long.
+  const deflated = Buffer.allocUnsafeSlow(output.length)
+  output.copy(deflated)
   return { deflated, crc: zlib.crc32(bytes), length: bytes.length }
+}
+
+/** Updates shrink to less than a quarter; zlib's usual chunks would be mostly empty for small ones. */
+function chunkSizeFor(bytes: Buffer): number {
+  return Math.max(1024, bytes.length >> 2)
 }
 
 /** A few bytes, stored as they are. */

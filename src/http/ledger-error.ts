@@ -140,7 +140,11 @@ export const ledgerErrorHandler = (
   const traceId = request.traceId || traceIdOf(request.headers.traceparent)
   const ids = { correlationId: newTraceId(), traceId }
   const record = { ...ids, code: ledgerError.code, status: ledgerError.status }
-  if (ledgerError.status >= 500) {
+  if (ledgerError.category === 'transient') {
+    // The health check that fails tells it once and for all; a stack for each request tells no more.
+    const reason = cut((error as Error).message, CAUSE_CHARACTERS_MAX)
+    request.log.warn({ ...record, reason }, 'ledger API request failed')
+  } else if (ledgerError.status >= 500) {
     request.log.error({ ...record, err: error }, 'ledger API request failed')
   } else {
     const reason = ledgerError.detail ?? cut(ledgerError.message, CAUSE_CHARACTERS_MAX)

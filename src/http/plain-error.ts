@@ -33,14 +33,28 @@ export function plainErrorHandler(
   reply: FastifyReply,
 ): FastifyReply {
   const refusal = toPlainError(error, request)
-  if (refusal.status === 500) {
-    request.log.error({ err: error, correlationId: request.id }, 'request failed')
-  }
+  logRefusal(error, refusal, request)
   return reply
     .code(refusal.status)
-    .headers(refusal.headers)
+    .headers({ ...refusal.headers, 'x-correlation-id': request.id })
     .type('application/json')
     .send(JSON.stringify({ error: refusal.message }))
+}
+
+/** What the operator must see at once; refusals, of which there may be many, only when looked for. */
+function logRefusal(
+  error: unknown,
+  { status, message }: PlainError,
+  request: FastifyRequest,
+): void {
+  const record = { correlationId: request.id, status }
+  if (error instanceof PlainError || status < 500) {
+    request.log.debug({ ...record, reason: message }, 'request refused')
+  } else if (status === 503) {
+    request.log.warn({ ...record, reason: (error as Error).message }, 'request failed')
+  } else {
+    request.log.error({ ...record, err: error }, 'request failed')
+  }
 }
 
 export function plainNotFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -55,10 +69,8 @@ function toPlainError(error: unknown, request: FastifyRequest): PlainError {
   if (name === 'DatabaseUnavailable') {
     return new PlainError(
       503,
-      'The database does not answer at the moment; try again in a few seconds.',
-      {
-        'retry-after': '5',
-      },
+      `The database does not answer at the moment; try again in a few seconds. The operator of this node finds more in the log under ${request.id}.`,
+      { 'retry-after': '5' },
     )
   }
   if (statusCode === 413) return new PlainError(413, 'The request body is too large.')

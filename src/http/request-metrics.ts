@@ -2,100 +2,157 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sizeBuckets } from '../metrics/histogram.ts'
 import type { Registry } from '../metrics/registry.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Whether the request counts as being served. */
-    isInflight: boolean
-  }
+export type RequestMetricsOptions = {
+  registry: Registry
+  service: string
+  /** Operation ids of the app's OpenAPI document, see `operationIds`. */
+  operations: OperationIds
 }
 
-type Observe = {
-  duration(seconds: number): void
-  count(): void
-  responseBytes(bytes: number): void
+/** Ids by method and path, the names of parameters left out: `GET /v2/users/{}`. */
+export type OperationIds = ReadonlyMap<string, string>
+
+/** The measures of one route and method. */
+type RouteMeasures = {
+  inflight: { inc(): void; dec(): void }
+  requestBytes: { observe(bytes: number): void }
+  responseBytes: { observe(bytes: number): void }
+  /** By status, and whether the connection broke off. */
+  outcomes: Map<string, { observe(seconds: number): void; count(): void }>
+}
+
+/** Refused before anything was done: the method, the size, the rate. */
+const REJECTED = new Set([405, 413, 414, 429])
+
+/** The operation ids of an OpenAPI document whose paths stand under the prefix. */
+export function operationIds(document: { paths?: unknown }, prefix = ''): Map<string, string> {
+  const ids = new Map<string, string>()
+  const paths = document.paths as Record<string, Record<string, { operationId?: string }>>
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, { operationId }] of Object.entries(methods)) {
+      if (operationId !== undefined) {
+        ids.set(`${method.toUpperCase()} ${withoutNames(prefix + path)}`, operationId)
+      }
+    }
+  }
+  return ids
+}
+
+function withoutNames(path: string): string {
+  return path.replaceAll(/\{[^}]*\}|:[^/]+/g, '{}')
 }
 
 /** Measures every request of an app by its route; what a client can choose never becomes a label. */
-export function measureRequests(
-  app: FastifyInstance,
-  options: { registry: Registry; service: string },
-): void {
-  const { registry, service } = options
+export function measureRequests(app: FastifyInstance, options: RequestMetricsOptions): void {
+  const { registry, service, operations } = options
+  const byOperation = ['http_service', 'operation'] as const
   const durations = registry.histogram({
     name: 'daml_http_requests_duration_seconds',
     help: "Time from the request's head to the answer's last byte.",
-    labels: ['http_service', 'operation', 'http_verb', 'path', 'status', 'status_code'],
+    labels: [...byOperation, 'http_verb', 'path', 'status', 'status_code'],
   })
   const totals = registry.counter({
     name: 'daml_http_requests_total',
     help: 'Requests completed.',
     labels: ['service', 'http_verb', 'path', 'http_status'],
   })
-  const inflight = registry
-    .gauge({
-      name: 'daml_http_requests_inflight',
-      help: 'Requests being served.',
-      labels: ['http_service'],
-    })
-    .labels({ http_service: service })
+  const inflight = registry.gauge({
+    name: 'daml_http_requests_inflight',
+    help: 'Requests being served.',
+    labels: byOperation,
+  })
+  const requestBytes = registry.histogram({
+    name: 'daml_http_requests_payload_bytes',
+    help: 'Sizes of request bodies.',
+    labels: byOperation,
+    buckets: sizeBuckets,
+  })
   const responseBytes = registry.histogram({
     name: 'daml_http_responses_payload_bytes',
     help: 'Sizes of answers, as sent.',
-    labels: ['http_service', 'operation'],
+    labels: byOperation,
     buckets: sizeBuckets,
   })
-  // Routes times statuses: bounded by what we register, so the handles can be kept.
-  const handles = new Map<string, Observe>()
+  // Bounded by the routes that we register and the methods that Node can read.
+  const routes = new Map<string, RouteMeasures>()
 
-  function handleOf(request: FastifyRequest, reply: FastifyReply, isAborted: boolean): Observe {
-    const path = request.routeOptions.url ?? 'unknown'
-    const key = `${request.method} ${path} ${reply.statusCode} ${isAborted}`
-    const known = handles.get(key)
+  function operationOf(method: string, path: string): string {
+    if (path === 'unknown') return path
+    const route = withoutNames(path)
+    const asked = method === 'HEAD' ? 'GET' : method
+    return operations.get(`${asked} ${route}`) ?? `${method} ${path}`
+  }
+
+  function measuresOf(method: string, path: string): RouteMeasures {
+    const key = `${method} ${path}`
+    const known = routes.get(key)
     if (known !== undefined) return known
-    const operation = `${request.method} ${path}`
-    const duration = durations.labels({
-      http_service: service,
-      operation,
-      http_verb: request.method,
-      path,
-      status: isAborted ? 'failure' : path === 'unknown' ? 'rejected' : 'completed',
-      status_code: reply.statusCode,
-    })
-    const total = totals.labels({
-      service,
-      http_verb: request.method,
-      path,
-      http_status: reply.statusCode,
-    })
-    const bytes = responseBytes.labels({ http_service: service, operation })
-    const made: Observe = {
-      duration: (seconds) => duration.observe(seconds),
-      count: () => total.inc(),
-      responseBytes: (size) => bytes.observe(size),
+    const labels = { http_service: service, operation: operationOf(method, path) }
+    const made: RouteMeasures = {
+      inflight: inflight.labels(labels),
+      requestBytes: requestBytes.labels(labels),
+      responseBytes: responseBytes.labels(labels),
+      outcomes: new Map(),
     }
-    handles.set(key, made)
+    routes.set(key, made)
     return made
   }
 
-  function finish(request: FastifyRequest, reply: FastifyReply, isAborted: boolean): void {
-    if (!request.isInflight) return
-    request.isInflight = false
-    inflight.dec()
-    const observe = handleOf(request, reply, isAborted)
-    observe.duration(reply.elapsedTime / 1000)
-    observe.count()
-    const length = Number(reply.raw.getHeader('content-length'))
-    if (Number.isFinite(length)) observe.responseBytes(length)
+  function outcomeOf(route: RouteMeasures, method: string, path: string, end: End) {
+    const key = `${end.status} ${end.isBroken}`
+    const known = route.outcomes.get(key)
+    if (known !== undefined) return known
+    const isRejected = path === 'unknown' || REJECTED.has(end.status)
+    const duration = durations.labels({
+      http_service: service,
+      operation: operationOf(method, path),
+      http_verb: method,
+      path,
+      status: end.isBroken ? 'failure' : isRejected ? 'rejected' : 'completed',
+      status_code: end.status,
+    })
+    const total = totals.labels({ service, http_verb: method, path, http_status: end.status })
+    const made = {
+      observe: (seconds: number) => duration.observe(seconds),
+      count: () => total.inc(),
+    }
+    route.outcomes.set(key, made)
+    return made
   }
 
-  app.decorateRequest('isInflight', false)
-  app.addHook('onRequest', (request, _reply, done) => {
-    request.isInflight = true
-    inflight.inc()
+  app.addHook('onRequest', (request, reply, done) => {
+    const startedAt = performance.now()
+    const { method } = request
+    const path = request.routeOptions.url ?? 'unknown'
+    const route = measuresOf(method, path)
+    const { raw } = reply
+    const sentBefore = raw.socket?.bytesWritten ?? 0
+    route.inflight.inc()
+    // Fastify's own hook for answers does not come when the client has gone away before the end.
+    raw.once('close', () => {
+      route.inflight.dec()
+      const isBroken = !raw.writableFinished
+      const outcome = outcomeOf(route, method, path, { status: reply.statusCode, isBroken })
+      outcome.observe((performance.now() - startedAt) / 1000)
+      outcome.count()
+      const received = bodyBytes(request)
+      if (received !== undefined) route.requestBytes.observe(received)
+      if (!isBroken) route.responseBytes.observe(sentBytes(request, reply, sentBefore))
+    })
     done()
   })
-  app.addHook('onResponse', (request, reply, done) => {
-    finish(request, reply, reply.raw.destroyed && !reply.raw.writableFinished)
-    done()
-  })
+}
+
+type End = { status: number; isBroken: boolean }
+
+/** Bodies are read whole, as bytes; undefined where there is none. */
+function bodyBytes({ body }: FastifyRequest): number | undefined {
+  return body instanceof Uint8Array ? body.length : undefined
+}
+
+/** A streamed answer does not know its length before; then what the connection has sent tells it. */
+function sentBytes(request: FastifyRequest, reply: FastifyReply, sentBefore: number): number {
+  const length = reply.raw.getHeader('content-length')
+  if (length !== undefined) return Number(length)
+  return Math.max(0, (request.raw.socket?.bytesWritten ?? 0) - sentBefore)
 }

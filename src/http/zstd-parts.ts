@@ -39,7 +39,14 @@ const compressInPool = promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdComp
 const OPTIONS = { params: { [zlib.constants.ZSTD_c_compressionLevel]: 1 } }
 
 export async function compressZstdPart(bytes: Buffer): Promise<Buffer> {
-  return Buffer.concat([RESET_OFFSETS, blocksOf(await compressInPool(bytes, OPTIONS))])
+  // Updates shrink to less than a quarter; zlib's usual chunks would be mostly empty for small ones.
+  const chunkSize = Math.max(1024, bytes.length >> 2)
+  const blocks = blocksOf(await compressInPool(bytes, { ...OPTIONS, chunkSize }))
+  // A buffer of its own, not a piece of a shared one: a part may be kept for long.
+  const part = Buffer.allocUnsafeSlow(RESET_OFFSETS.length + blocks.length)
+  RESET_OFFSETS.copy(part)
+  blocks.copy(part, RESET_OFFSETS.length)
+  return part
 }
 
 /** A few bytes, stored as they are. */

@@ -1,58 +1,22 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { parse } from 'yaml'
+import {
+  type Metric,
+  metricsOf,
+  readDashboard,
+  readManual,
+  readRules,
+  rulesPath,
+} from '../../test/support/metrics-manual.ts'
+import { hasPromtool } from '../../test/support/prometheus.ts'
 import { renderText } from './exposition.ts'
 import { startProcessMetrics } from './process.ts'
 import { createRegistry } from './registry.ts'
 import { createExposer } from './routes.ts'
-
-const rootPath = fileURLToPath(new URL('../..', import.meta.url))
-const rulesPath = `${rootPath}deploy/prometheus/rules.yaml`
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0
-
-type Metric = { type: string; labels: string[] }
-
-/** The tables of the manual: name, type and labels of every metric. */
-function readManual(): Map<string, Metric> {
-  const text = readFileSync(`${rootPath}docs/metrics.md`, 'utf8')
-  const rows = text.matchAll(/^\| `(\w+)` \| (counter|gauge|histogram) \|([^|]*)\|/gm)
-  const metrics = new Map<string, Metric>()
-  for (const [, name, type, labels] of rows) {
-    assert(!metrics.has(name as string), `The manual has ${name} twice.`)
-    metrics.set(name as string, {
-      type: type as string,
-      labels: [...(labels as string).matchAll(/`(\w+)`/g)].map(([, label]) => label as string),
-    })
-  }
-  return metrics
-}
-
-function readRules(): { alert: string; expr: string; annotations: Record<string, string> }[] {
-  const { groups } = parse(readFileSync(rulesPath, 'utf8'))
-  return groups.flatMap(({ rules }: { rules: unknown[] }) => rules)
-}
-
-function readDashboard(): string[] {
-  const dashboard = JSON.parse(readFileSync(`${rootPath}deploy/grafana/annals.json`, 'utf8'))
-  return dashboard.panels.flatMap(({ targets = [] }: { targets?: { expr: string }[] }) =>
-    targets.map(({ expr }) => expr),
-  )
-}
-
-/** The metrics that an expression selects: what is left without labels, ranges, groupings and functions. */
-function metricsOf(expression: string): string[] {
-  const bare = expression
-    .replace(/\{[^}]*\}|\[[^\]]*\]/g, ' ')
-    .replace(/\b(by|without|on|ignoring)\s*\([^)]*\)/g, ' ')
-    .replace(/\b\w+\s*\(/g, ' ')
-  const names = bare.match(/\b[a-zA-Z_]\w*\b/g) ?? []
-  return names.filter((name) => !['and', 'or', 'unless', 'bool', 'offset'].includes(name))
-}
 
 function assertDocumented(expression: string, manual: Map<string, Metric>): void {
   const names = metricsOf(expression)

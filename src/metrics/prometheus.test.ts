@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { suite, test } from 'node:test'
+import {
+  hasPrometheus,
+  hasPromtool,
+  NATIVE_HISTOGRAMS,
+  type Prometheus,
+  queryUntilFound,
+  startPrometheus,
+} from '../../test/support/prometheus.ts'
 import { renderText } from './exposition.ts'
 import { startProcessMetrics } from './process.ts'
 import { createRegistry, type Registry } from './registry.ts'
@@ -17,19 +21,6 @@ import { metricsHandler } from './routes.ts'
  * The judgement of the real thing: a Prometheus server scrapes us, and its query API is asked for
  * what it understood. Where there is no such server on the machine, one test says so.
  */
-
-/** Milliseconds for Prometheus to start and to scrape; it takes about one second. */
-const patienceMs = 30_000
-
-type Result = {
-  metric: Record<string, string>
-  value?: [number, string]
-  histogram?: [number, { count: string; sum: string; buckets?: [number, string, string, string][] }]
-}
-type Prometheus = { query(expression: string): Promise<Result[]>; close(): Promise<void> }
-
-const hasPrometheus = spawnSync('prometheus', ['--version']).status === 0
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 
 async function serve(registry: Registry) {
   const server = createServer(metricsHandler(registry))
@@ -45,74 +36,6 @@ async function serve(registry: Registry) {
       server.close()
     },
   }
-}
-
-async function startPrometheus(target: string, flags: string[]): Promise<Prometheus> {
-  const directory = mkdtempSync(join(tmpdir(), 'annals-prometheus-'))
-  const config = join(directory, 'prometheus.yml')
-  writeFileSync(
-    config,
-    `global: { scrape_interval: 200ms, scrape_timeout: 200ms }
-scrape_configs: [{ job_name: annals, static_configs: [{ targets: ['${target}'] }] }]
-`,
-  )
-  const child = spawn('prometheus', [
-    `--config.file=${config}`,
-    `--storage.tsdb.path=${join(directory, 'data')}`,
-    '--web.listen-address=127.0.0.1:0',
-    ...flags,
-  ])
-  const close = async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-    }
-    rmSync(directory, { recursive: true, force: true })
-  }
-  try {
-    const address = await readListeningAddress(child)
-    return { close, query: (expression) => query(address, expression) }
-  } catch (error) {
-    await close()
-    throw error
-  }
-}
-
-async function readListeningAddress(child: ChildProcess): Promise<string> {
-  assert(child.stderr !== null)
-  const lines: string[] = []
-  for await (const line of createInterface({ input: child.stderr })) {
-    lines.push(line)
-    const [, address] = /msg="Listening on".*\baddress=(127\.0\.0\.1:\d+)/.exec(line) ?? []
-    if (address === undefined) continue
-    // The rest of its log must flow away, or the server would block on it.
-    child.stderr.resume()
-    return address
-  }
-  assert.fail(`Prometheus did not start:\n${lines.join('\n')}`)
-}
-
-async function query(address: string, expression: string): Promise<Result[]> {
-  const parameters = new URLSearchParams({ query: expression })
-  const response = await fetch(`http://${address}/api/v1/query?${parameters}`)
-  // Until it is ready the server answers in plain text.
-  if (response.status === 503) {
-    await response.text()
-    return []
-  }
-  const body = (await response.json()) as { status: string; data: { result: Result[] } }
-  assert.equal(body.status, 'success', JSON.stringify(body))
-  return body.data.result
-}
-
-async function queryUntilFound(prometheus: Prometheus, expression: string): Promise<Result[]> {
-  const deadline = performance.now() + patienceMs
-  while (performance.now() < deadline) {
-    const results = await prometheus.query(expression)
-    if (results.length > 0) return results
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  assert.fail(`Prometheus knows nothing of ${expression}.`)
 }
 
 /** Metrics of every kind, with values that stay the same from scrape to scrape. */
@@ -253,7 +176,7 @@ async function scrapeCount(prometheus: Prometheus): Promise<number> {
 if (hasPrometheus) {
   // Together, because each waits five seconds until the server has made up its list of targets.
   suite('scraped by a real Prometheus server', { concurrency: true }, () => {
-    const native = ['--enable-feature=native-histograms']
+    const native = [NATIVE_HISTOGRAMS]
     registerServerTest({
       name: 'a Prometheus server with native histograms reads every series and their quantiles',
       ...{ nativeHistograms: true, flags: native, asked: /^application\/vnd.google.protobuf/ },

@@ -26,13 +26,13 @@ export async function sendPage(
 ): Promise<SentPage> {
   const { steps } = page
   const sent: SentPage = { updates: 0, bytes: 0, isComplete: false }
+  // Not corked: Node gathers the writes of a turn by itself, and after an uncorking of chunks a response
+  // may wait for ever for a drain that its socket has long had.
   const write = (parts: Buffer[]) => {
-    response.cork()
     for (const part of parts) {
       sent.bytes += part.length
       response.write(part)
     }
-    response.uncork()
   }
   try {
     const parts = [...body.start(), ...body.text(HEAD)]
