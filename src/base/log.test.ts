@@ -3,9 +3,9 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { createLogs } from './log.ts'
 
-function collect(pretty: boolean) {
+function collect(pretty: boolean, secrets: string[] = []) {
   const stream = new PassThrough()
-  const logs = createLogs({ level: 'info', pretty, stream })
+  const logs = createLogs({ level: 'info', pretty, stream, secrets })
   const text = () => String(stream.read() ?? '')
   return { logs, text }
 }
@@ -68,4 +68,14 @@ test('tokens and the user parts of addresses are left out of every line', () => 
     assert.match(written, /https:\/\/\[hidden\]@host\.example\/jwks/)
     assert.match(written, /there is no bearer token/)
   }
+})
+
+test('a known secret is left out wherever it stands', () => {
+  const secret = 'pass"word\\1'
+  const { logs, text } = collect(false, [secret, 'abc'])
+  logs.named('annals.db').warn({ [secret]: 1, reason: `it is ${secret}, abc` }, secret)
+  const { '@timestamp': _, ...line } = JSON.parse(text())
+  assert.equal(line.message, '[secret]')
+  assert.equal(line.reason, 'it is [secret], abc')
+  assert.equal(line['[secret]'], 1)
 })

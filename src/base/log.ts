@@ -18,8 +18,11 @@ export function createLogs(options: {
   level: LogLevel
   pretty: boolean
   stream?: NodeJS.WritableStream
+  /** Texts that must not appear in any line, whoever writes them. */
+  secrets?: readonly string[]
 }): Logs {
   const stream = options.stream ?? process.stderr
+  const hide = createHide(options.secrets ?? [])
   const root = pino(
     {
       level: options.level,
@@ -57,8 +60,18 @@ const SECRETS: [RegExp, string][] = [
   [/:\/\/[^\s/"'@]+@/g, '://[hidden]@'],
 ]
 
-function hide(line: string): string {
-  return SECRETS.reduce((text, [pattern, mark]) => text.replace(pattern, mark), line)
+/** Shorter secrets are words of the language; leaving them out everywhere would hide the message. */
+const SECRET_LENGTH_MIN = 6
+
+function createHide(secrets: readonly string[]): (line: string) => string {
+  const known = secrets
+    .filter((secret) => secret.length >= SECRET_LENGTH_MIN)
+    // As it stands in a JSON string, without the quotation marks around it.
+    .map((secret) => JSON.stringify(secret).slice(1, -1))
+  return (line) => {
+    const shaped = SECRETS.reduce((text, [pattern, mark]) => text.replace(pattern, mark), line)
+    return known.reduce((text, secret) => text.replaceAll(secret, '[secret]'), shaped)
+  }
 }
 
 /** The names that viewers look for: `trace-id`, `stack_trace`. */

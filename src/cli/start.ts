@@ -4,6 +4,7 @@ import { readSoftware } from '../base/software.ts'
 import type { NodeConfig } from '../config/node-config.ts'
 import type { Problem } from '../config/problem.ts'
 import { placeText } from '../config/render.ts'
+import type { Secret } from '../config/secret.ts'
 import { type RunningNode, startNode } from '../node.ts'
 import { type ConfigurationArguments, readConfiguration } from './configuration.ts'
 import { type CliContext, EXIT, printNumber } from './output.ts'
@@ -25,7 +26,11 @@ export async function runStart(args: StartArguments, context: CliContext): Promi
     ? undefined
     : (problem: Problem) => problems.push(problem)
   const config = await readConfiguration(args, context, { onProblem })
-  const logs = createLogs({ level: logLevelOf(config), pretty: terminal.isInteractive })
+  const logs = createLogs({
+    level: logLevelOf(config),
+    pretty: terminal.isInteractive,
+    secrets: secretsIn(config),
+  })
   const log = logs.named('annals.config')
   for (const problem of problems) logProblem(log, problem)
   const levels = { configured: logLevelOf(config) }
@@ -45,6 +50,14 @@ export async function runStart(args: StartArguments, context: CliContext): Promi
 
 function logLevelOf(config: NodeConfig): LogLevel {
   return config.logLevel === 'off' ? 'silent' : config.logLevel
+}
+
+/** Every secret of the configuration, to keep it out of the log. */
+function secretsIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  const { reveal } = value as Partial<Secret>
+  if (typeof reveal === 'function') return [reveal()]
+  return Object.values(value).flatMap(secretsIn)
 }
 
 /** Between the configured level and debug, for a look at a running node. */

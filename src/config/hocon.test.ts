@@ -38,6 +38,8 @@ const ROWS: [string, unknown][] = [
   ['a=[1, 2\n3]', { a: [1, 2, 3] }],
   ['a = [ { b = 1 }, { b = 2 } ]', { a: [{ b: 1 }, { b: 2 }] }],
   ['a += 1\na += 2', { a: [1, 2] }],
+  ['a = [1]\na += 2', { a: [1, 2] }],
+  ['a = 1\na = 2', { a: 2 }],
   ['"a.b" = 1', { 'a.b': 1 }],
   ['a."x::1220".c = 1', { a: { 'x::1220': { c: 1 } } }],
   ['a = 5 minutes', { a: '5 minutes' }],
@@ -96,6 +98,32 @@ test('substitutions look into the tree, then into the environment', () => {
   assert.deepEqual(value(`a = \${?X}\nb = 1`), { b: 1 })
   assert.deepEqual(value(`a = "http://"\${h}":1"\nh = x`), { a: 'http://x:1', h: 'x' })
   assert.deepEqual(value(`a = { b = 1 }\nc = \${a} { d = 2 }`), { a: { b: 1 }, c: { b: 1, d: 2 } })
+})
+
+test('a substitution of the value that is being set means the one before it', () => {
+  assert.deepEqual(value(`a = [1]\na = \${a} [2]`), { a: [1, 2] })
+  assert.deepEqual(value(`a = x\na = \${a}y\na = \${a}z`), { a: 'xyz' })
+  assert.deepEqual(value(`a { b = 1 }\na = \${a} { c = 2 }`), { a: { b: 1, c: 2 } })
+  assert.deepEqual(value(`a = \${?a}x`), { a: 'x' })
+  assert.match(refusal(`a = \${a}`).message, /itself/)
+  assert.match(refusal('a = 1\na += 2').message, /list/)
+})
+
+test('a list of one tree is added to by another', () => {
+  const tree = parse('a = [1]\nb = [1]\nc = 1')
+  mergeInto(tree, parse(`a += 2\na += 3\nb = \${b} [2]\nc += 1\nc = 2`))
+  assert.deepEqual(plainValue(resolveHocon(tree, () => undefined).tree), {
+    a: [1, 2, 3],
+    b: [1, 2],
+    c: 2,
+  })
+})
+
+test('a key that is set very often is read', () => {
+  const tree = parse('a = 0')
+  mergeInto(tree, parse('a = 1\n'.repeat(20_000)))
+  assert.deepEqual(plainValue(resolveHocon(tree, () => undefined).tree), { a: 1 })
+  assert.match(refusal('a += 1\n'.repeat(20_000)).message, /without end/)
 })
 
 test('a required substitution that finds nothing is told by its name', () => {

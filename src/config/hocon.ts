@@ -340,7 +340,9 @@ function behind(
   member: RawMember | undefined,
   present: RawMember | undefined,
 ): RawMember | undefined {
-  return member === undefined ? present : { ...member, before: behind(member.before, present) }
+  const chain: RawMember[] = []
+  for (let at = member; at !== undefined; at = at.before) chain.push(at)
+  return chain.reduceRight<RawMember | undefined>((before, at) => ({ ...at, before }), present)
 }
 
 /** The later tree wins, object by object. */
@@ -398,9 +400,9 @@ export function resolveHocon(
   }
 
   function resolveReference(raw: Reference, seen: readonly Raw[]): Entry | undefined {
-    if (seen.includes(raw)) throw new HoconError('a substitution refers to itself', raw.place)
     const name = raw.path.join('.')
-    let target = lookUp(root, raw.path)
+    const newest = lookUp(root, raw.path)
+    let target = newest
     // The value that is being set is not there yet: the one before it is meant.
     while (target !== undefined && isUnderWay(target, [...seen, raw])) target = target.before
     if (target !== undefined) {
@@ -410,7 +412,9 @@ export function resolveHocon(
     const text = environment(name)
     if (text !== undefined)
       return { type: 'scalar', value: text, raw: text, plain: false, place: raw.place }
-    if (!raw.optional) unresolved.push({ name, place: raw.place })
+    if (raw.optional) return undefined
+    if (newest !== undefined) throw new HoconError('a substitution refers to itself', raw.place)
+    unresolved.push({ name, place: raw.place })
     return undefined
   }
 

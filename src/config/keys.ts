@@ -74,52 +74,52 @@ export const freeList: Kind = {
 const PARTY_EXAMPLE =
   '"acme-treasury-1::12200f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c0f1e2d3c"'
 
-/** Keys that every reference chart has and that describe pods, images and the like. */
+/** Keys that every reference chart has: those of the pod are used where a node is deployed. */
 const CHART_KEYS: readonly Key[] = [
   { path: 'imageRepo', kind: anyText, reference: true, doc: 'Registry of the container images.' },
   { path: 'imageName', kind: anyText, reference: true, doc: 'Name of the container image.' },
   { path: 'imageDigests', kind: freeMap, reference: true, doc: 'Digests of the container images.' },
-  { path: 'imagePullPolicy', kind: anyText, reference: true, doc: 'When the image is pulled.' },
+  { path: 'imagePullPolicy', kind: anyText, part: 'deployment', doc: 'When the image is pulled.' },
   {
     path: 'resources',
     kind: freeMap,
-    reference: true,
-    doc: 'Memory and processor limits of the pod.',
+    part: 'deployment',
+    doc: 'Memory and processor limits of the container.',
   },
-  { path: 'affinity', kind: freeMap, reference: true, doc: 'Placement of the pod.' },
-  { path: 'nodeSelector', kind: freeMap, reference: true, doc: 'Placement of the pod.' },
-  { path: 'tolerations', kind: freeList, reference: true, doc: 'Placement of the pod.' },
-  { path: 'priorityClassName', kind: anyText, reference: true, doc: 'Priority of the pod.' },
-  { path: 'pod', kind: freeMap, reference: true, doc: 'Annotations and labels of the pod.' },
+  { path: 'affinity', kind: freeMap, part: 'deployment', doc: 'Placement of the pod.' },
+  { path: 'nodeSelector', kind: freeMap, part: 'deployment', doc: 'Placement of the pod.' },
+  { path: 'tolerations', kind: freeList, part: 'deployment', doc: 'Placement of the pod.' },
+  { path: 'priorityClassName', kind: anyText, part: 'deployment', doc: 'Priority of the pod.' },
+  { path: 'pod', kind: freeMap, part: 'deployment', doc: 'Annotations and labels of the pod.' },
   { path: 'service', kind: freeMap, reference: true, doc: 'Services of the chart.' },
   {
     path: 'serviceAccountName',
     kind: anyText,
-    reference: true,
+    part: 'deployment',
     doc: 'Service account of the pod.',
   },
   {
     path: 'securityContexts',
     kind: freeMap,
-    reference: true,
-    doc: 'Security contexts of the containers.',
+    part: 'deployment',
+    doc: 'Security contexts of the pod and of its containers.',
   },
   {
     path: 'automountServiceAccountToken',
     kind: boolean,
-    reference: true,
+    part: 'deployment',
     doc: 'Whether the token of the service account is mounted.',
   },
-  { path: 'enableReloader', kind: boolean, reference: true, doc: 'Restart on changed secrets.' },
+  { path: 'enableReloader', kind: boolean, part: 'deployment', doc: 'Restarts the pod on changed secrets, where the reloader is installed.' },
   {
     path: 'enablePostgresMetrics',
     kind: boolean,
     reference: true,
     doc: 'Exporter for the metrics of PostgreSQL.',
   },
-  { path: 'extraInitContainers', kind: freeList, reference: true, doc: 'Further init containers.' },
-  { path: 'extraVolumes', kind: freeList, reference: true, doc: 'Further volumes.' },
-  { path: 'extraVolumeMounts', kind: freeList, reference: true, doc: 'Further volume mounts.' },
+  { path: 'extraInitContainers', kind: freeList, part: 'deployment', doc: 'Further init containers.' },
+  { path: 'extraVolumes', kind: freeList, part: 'deployment', doc: 'Further volumes.' },
+  { path: 'extraVolumeMounts', kind: freeList, part: 'deployment', doc: 'Further volume mounts.' },
   {
     path: 'defaultJvmOptions',
     kind: anyText,
@@ -252,6 +252,12 @@ const APP_KEYS: readonly Key[] = [
     kind: anyText,
     reference: true,
     doc: 'Image of the init container.',
+  },
+  {
+    path: 'persistence.postgresName',
+    kind: anyText,
+    reference: true,
+    doc: 'Name of the server in the metrics of PostgreSQL.',
   },
   {
     path: 'persistence.secretOverrides',
@@ -928,8 +934,15 @@ const VALIDATOR_KEYS: readonly Key[] = [
     reference: true,
     doc: 'The user interface of the validator.',
   },
-  { path: 'appLabels', kind: freeMap, reference: true, doc: 'Labels of the pods.' },
+  { path: 'appLabels', kind: freeMap, part: 'deployment', doc: 'Labels of the pods.' },
   { path: 'clusterUrl', kind: anyText, reference: true, doc: 'Address of the cluster.' },
+  { path: 'cluster', kind: freeMap, reference: true, doc: 'Settings of the cluster.' },
+  {
+    path: 'disableIngestUpdateHistoryFromParticipantBegin',
+    kind: boolean,
+    reference: true,
+    doc: 'From where the validator reads the history of the participant.',
+  },
   { path: 'persistentDataPvc', kind: freeMap, reference: true, doc: 'A volume for data.' },
   // What the specification does not have.
   {
@@ -1178,7 +1191,7 @@ const PARTICIPANT_KEYS: readonly Key[] = [
   },
   { path: 'kms', kind: freeMap, reference: true, doc: 'Keys in a key management service.' },
   { path: 'pvc', kind: freeMap, reference: true, doc: 'A volume of the participant.' },
-  { path: 'appLabels', kind: freeMap, reference: true, doc: 'Labels of the pods.' },
+  { path: 'appLabels', kind: freeMap, part: 'deployment', doc: 'Labels of the pods.' },
   ...APP_KEYS,
   ...CHART_KEYS,
 ]
@@ -1222,6 +1235,12 @@ const POSTGRES_KEYS: readonly Key[] = [
     default: '2GB',
     part: 'deployment',
     doc: 'Size of the write-ahead log.',
+  },
+  {
+    path: 'db.dataSource',
+    kind: freeMap,
+    reference: true,
+    doc: 'Snapshot from which the volume is made.',
   },
   { path: 'persistence', kind: block, doc: 'The password of the server.' },
   {

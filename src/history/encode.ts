@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Instant } from '../values/instant.ts'
 import { isObject, parseJsonExactly, printJsonExactly } from '../values/json.ts'
+import { hasIntegerKey, parseMarked, printMarked, unmarkExcept } from '../values/key-order.ts'
 import { encodeValue, RoundedNumberError, ValueError } from '../values/value.ts'
 import type { Position } from './position.ts'
 import { type Item, readItem, UpdateError } from './update.ts'
@@ -8,16 +8,7 @@ import { type Item, readItem, UpdateError } from './update.ts'
 export type Encoding = 'compact_json' | 'protobuf_json'
 
 /** An update ready to be stored: checked, and encoded once in both forms. */
-export type PreparedUpdate = {
-  kind: 'transaction' | 'reassignment'
-  updateId: string
-  migrationId: bigint
-  recordTime: Instant
-  synchronizerId: string
-  externalHash: string | undefined
-  eventCount: number
-  nodeIds: number[] | undefined
-  importedContractId: string | undefined
+export type PreparedUpdate = Omit<Item, 'structure' | 'values'> & {
   /** Whether the compact form follows from the lossless one. */
   derived: boolean
   /** Where, in both forms, the offset's eighteen digits stand. */
@@ -42,10 +33,12 @@ export function prepareLine(line: string): PreparedUpdate {
 
 function prepareText(line: string): PreparedUpdate {
   try {
-    return prepareItem(parseLine(line, JSON.parse))
+    return prepareParsed(parseLine(line, JSON.parse), line)
   } catch (error) {
     // Rare enough that reading such a line twice costs nothing: an integer beyond 2^53.
-    if (error instanceof RoundedNumberError) return prepareItem(parseLine(line, parseJsonExactly))
+    if (error instanceof RoundedNumberError) {
+      return prepareParsed(parseLine(line, parseJsonExactly), line)
+    }
     throw error
   }
 }
@@ -76,25 +69,49 @@ export function readLinePosition(line: string): Position & { updateId: string } 
   }
 }
 
-export function prepareItem(source: unknown): PreparedUpdate {
-  if (!isObject(source) || !('protobuf_json' in source)) return prepareForms(source, undefined)
+function prepareParsed(source: unknown, line: string): PreparedUpdate {
+  if (!isObject(source) || !('protobuf_json' in source))
+    return encodeItem(readItem(source), undefined)
   if (source.compact_json === undefined) {
     throw new UpdateError('compact_json', 'is missing beside protobuf_json')
   }
-  return prepareForms(source.protobuf_json, source.compact_json)
+  const item = readItem(source.protobuf_json)
+  return encodeItem(item, readReceived(source.compact_json, line, item))
 }
 
-function prepareForms(losslessSource: unknown, compactSource: unknown): PreparedUpdate {
-  const item = readItem(losslessSource)
-  const received = compactSource === undefined ? undefined : readCompactItem(compactSource, item)
+/** A value of the compact form as it was received: its text in one line, and what it says. */
+type Received = { text: string; value: unknown }
+
+const VALUE_FIELDS = new Set(['create_arguments', 'choice_argument', 'exercise_result'])
+
+function readReceived(source: unknown, line: string, lossless: Item): Received[] {
+  const isOrdered = !hasIntegerKey(line)
+  const compact = readItem(
+    isOrdered ? source : (unmarkExcept(parseMarked(line), VALUE_FIELDS) as Forms).compact_json,
+  )
+  if (!isDeepStrictEqual(compact.structure, lossless.structure)) {
+    throw new UpdateError(
+      'compact_json',
+      'differs from protobuf_json in more than its ledger values',
+    )
+  }
+  return compact.values.map(({ value }) => {
+    if (isOrdered) return { text: printJsonExactly(value), value }
+    const text = printMarked(value)
+    return { text, value: parseJsonExactly(text) }
+  })
+}
+
+type Forms = { compact_json: unknown }
+
+function encodeItem(item: Item, received: Received[] | undefined): PreparedUpdate {
   let protobuf = ''
   let compact = ''
   let derived = true
   for (let i = 0; i < item.values.length; i += 1) {
     const { field, value } = item.values[i] as Item['values'][number]
     const encoded = encodeField(field, value)
-    const compactReceived = received?.[i]
-    const compactValue = chooseCompact(field, encoded.compact, compactReceived)
+    const compactValue = chooseCompact(field, encoded.compact, received?.[i])
     if (compactValue !== encoded.compact) derived = false
     const structure = item.structure[i] as string
     protobuf += structure + encoded.lossless
@@ -130,7 +147,11 @@ function encodeField(field: string, value: unknown) {
   }
 }
 
-function chooseCompact(field: string, derived: string | undefined, received: unknown): string {
+function chooseCompact(
+  field: string,
+  derived: string | undefined,
+  received: Received | undefined,
+): string {
   if (received === undefined) {
     if (derived !== undefined) return derived
     throw new UpdateError(
@@ -138,10 +159,10 @@ function chooseCompact(field: string, derived: string | undefined, received: unk
       'has record fields without labels, so its compact form cannot be derived; supply both forms as {"protobuf_json":…,"compact_json":…}',
     )
   }
-  if (derived === undefined) return printJsonExactly(received)
+  if (derived === undefined) return received.text
   const parsed = JSON.parse(derived)
-  if (isDeepStrictEqual(parsed, received)) return derived
-  if (agrees(parsed, received)) return printJsonExactly(received)
+  if (isDeepStrictEqual(parsed, received.value)) return derived
+  if (agrees(parsed, received.value)) return received.text
   throw new UpdateError(field, 'differs between protobuf_json and compact_json')
 }
 
@@ -162,15 +183,4 @@ function agrees(derived: unknown, received: unknown): boolean {
   return Object.keys(derived).every(
     (key) => Object.hasOwn(received, key) && agrees(derived[key], received[key]),
   )
-}
-
-function readCompactItem(source: unknown, lossless: Item): unknown[] {
-  const compact = readItem(source)
-  if (!isDeepStrictEqual(compact.structure, lossless.structure)) {
-    throw new UpdateError(
-      'compact_json',
-      'differs from protobuf_json in more than its ledger values',
-    )
-  }
-  return compact.values.map((value) => value.value)
 }

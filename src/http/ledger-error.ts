@@ -151,6 +151,9 @@ export const ledgerErrorHandler = (
     request.log.info({ ...record, reason }, 'ledger API request refused')
   }
   if (!reply.hasHeader('traceparent')) reply.header('traceparent', traceparent(ids.traceId))
+  // Fastify closes the connection on a body that is too large, and a client that is still sending
+  // would see a broken connection instead of the answer. The rest is thrown away as it comes.
+  if (ledgerError.status === 413) reply.removeHeader('connection')
   return reply
     .code(ledgerError.status)
     .headers(ledgerError.headers)

@@ -1,7 +1,7 @@
 import type { FastifyRequest, onRequestAsyncHookHandler, onSendAsyncHookHandler } from 'fastify'
 import type { Db } from '../db/db.ts'
 import type { Actor } from './audit.ts'
-import { invalidToken, permissionDenied, unauthenticated } from './errors.ts'
+import { invalidToken, notAcceptable, permissionDenied, unauthenticated } from './errors.ts'
 import type { TokenVerifier, Verification, VerifiedToken } from './token.ts'
 import {
   DEFAULT_PROVIDER,
@@ -189,7 +189,10 @@ export const addressedProvider = (caller: Caller, stated: string): string => {
   throw permissionDenied('the caller may not address that identity provider')
 }
 
-/** Route options: first the token, then the rights, and only then anything else is looked at. */
+/**
+ * Route options: first the token, then the rights, and only then anything else is looked at. A
+ * client that could not read the answer is refused before something is changed.
+ */
 export const guard = (
   { authenticate }: Authentication,
   check: (caller: Caller, request: FastifyRequest) => void = () => {},
@@ -197,6 +200,7 @@ export const guard = (
   onRequest: async (request) => {
     const caller = await authenticate(request)
     check(caller, request)
+    if (!acceptsJson(request.headers.accept)) throw notAcceptable()
     request.caller = caller
   },
 })
@@ -224,6 +228,16 @@ export const actorOf = (request: FastifyRequest): Actor => {
   const { userId, identityProviderId } = callerOf(request)
   return { userId, identityProviderId, traceId: request.traceId }
 }
+
+/** Any range that takes JSON is enough; which one the client likes best does not matter. */
+const acceptsJson = (accept = '*/*'): boolean =>
+  accept
+    .split(',')
+    .some(
+      (range) =>
+        /^\s*(?:application\/(?:json|\*)|\*\/\*|\*)?\s*(?:;|$)/i.test(range) &&
+        !/;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)/i.test(range),
+    )
 
 const requireToken = (token: string): string => {
   if (token === '') throw unauthenticated('there is no bearer token')

@@ -19,6 +19,14 @@ export const permissionDenied = (detail: string): LedgerError =>
     detail,
   })
 
+export const notAcceptable = (): LedgerError =>
+  new LedgerError({
+    code: 'NOT_ACCEPTABLE',
+    category: 'invalid',
+    cause: 'The answer is application/json, which the Accept header excludes.',
+    status: 406,
+  })
+
 export const invalidArgument = (reason: string): LedgerError =>
   new LedgerError({
     code: 'INVALID_ARGUMENT',

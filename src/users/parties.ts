@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../db/db.ts'
-import { checkAnnotationKeys, mergedAnnotations, newAnnotations } from './annotations.ts'
+import { checkAnnotationChanges, checkNewAnnotations, mergedAnnotations } from './annotations.ts'
 import { type Actor, recordChange, timestamp } from './audit.ts'
 import {
   concurrentPartyUpdate,
@@ -56,14 +56,11 @@ export const allocateParty = async (
   const id = `${hint}::${draft.namespace}`
   const fault = partyFault(id)
   if (fault !== undefined) throw invalidArgument(fault)
-  checkAnnotationKeys(draft.annotations)
+  checkNewAnnotations(draft.annotations)
   const party: PartyDetails = {
     party: id,
     isLocal: true,
-    localMetadata: {
-      resourceVersion: '0',
-      annotations: newAnnotations(draft.annotations, () => partyAnnotationsTooLarge(id)),
-    },
+    localMetadata: { resourceVersion: '0', annotations: Object.fromEntries(draft.annotations) },
     identityProviderId: draft.identityProviderId,
   }
   return db.transaction(async (tx) => {
@@ -141,7 +138,7 @@ export const updateParty = async (
 ): Promise<PartyDetails> => {
   const { party, mask } = update
   const expectedVersion = parseResourceVersion(update.resourceVersion)
-  checkAnnotationKeys(update.annotations)
+  checkAnnotationChanges(update.annotations)
   checkMask(mask, UPDATE_PATHS, (reason) => invalidPartyUpdate(party, reason))
   return db.transaction(async (tx) => {
     if (!(await holdProvider(tx, update.identityProviderId))) {

@@ -3,7 +3,16 @@ import { type Actor, recordChange } from './audit.ts'
 import { invalidArgument, tooManyUserRights, unknownParties } from './errors.ts'
 import { requireHome, requireUser } from './known-user.ts'
 import { selectParties } from './parties-store.ts'
-import { RIGHTS_PER_USER_MAX, type Right, rightKey, rightToJson } from './user.ts'
+import {
+  partyFault,
+  RIGHT_KIND_NAMES,
+  RIGHTS_PER_USER_MAX,
+  type Right,
+  rightKey,
+  rightToJson,
+  type StatedRight,
+  takesParty,
+} from './user.ts'
 import { deleteRights, insertRights, lockUser, selectRights, selectUser } from './users-store.ts'
 
 /** Granting and revoking rights, each in one transaction with its audit entry. */
@@ -23,6 +32,17 @@ export const listRights = async (
   requireHome(requireUser(user, 'list user rights', userId), identityProviderId)
   return selectRights(db, userId)
 }
+
+/** The rights of a request, once they are known to be rights. */
+export const checkRights = (rights: StatedRight[]): Right[] =>
+  rights.map(({ kind, party }) => {
+    if (kind === undefined) {
+      throw invalidArgument(`unknown kind of right; use one of ${RIGHT_KIND_NAMES.join(', ')}`)
+    }
+    const fault = takesParty(kind) ? partyFault(party) : undefined
+    if (fault !== undefined) throw invalidArgument(fault)
+    return { kind, party }
+  })
 
 /** Returns the rights that the user did not have before. */
 export const grantRights = async (db: Db, actor: Actor, change: RightsChange): Promise<Right[]> =>

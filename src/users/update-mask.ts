@@ -3,10 +3,11 @@ import { invalidField } from './errors.ts'
 /** A version of an update: undefined when it asks for no check. */
 export const parseResourceVersion = (text: string): bigint | undefined => {
   if (text === '') return undefined
-  if (!/^[+-]?\d{1,19}$/.test(text)) {
+  const version = /^[+-]?\d{1,19}$/.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined
+  if (version === undefined || BigInt.asIntN(64, version) !== version) {
     throw invalidField('resource_version', 'it must be the resourceVersion that was read, a number')
   }
-  return BigInt(text.replace(/^\+/, ''))
+  return version
 }
 
 /** An update must say what it changes, each thing once. */

@@ -105,16 +105,17 @@ export const rightToJson = ({ kind, party }: Right): RightJson => ({
   kind: { [kind]: { value: takesParty(kind) ? { party } : {} } },
 })
 
-/** A right of a request body: decoded, its party checked. */
-export const rightFromJson = (json: unknown): Right => {
+/** A right as a request states it: perhaps of no kind, its party not checked. */
+export type StatedRight = { kind: RightKind | undefined; party: string }
+
+/** Decodes a right of a request body; whether it can be granted is another question. */
+export const rightFromJson = (json: unknown): StatedRight => {
   const kinds = isRecord(json) ? (json.kind ?? {}) : undefined
   if (!isRecord(kinds)) throw badRequest('A right must be an object {"kind": {…}}.')
   const names = Object.keys(kinds)
   const [name] = names
-  if (name === undefined || name === 'Empty') {
-    throw badRequest(
-      `The submitted request has invalid arguments: unknown kind of right; use one of ${RIGHT_KIND_NAMES.join(', ')}`,
-    )
+  if (name === undefined || (name === 'Empty' && names.length === 1)) {
+    return { kind: undefined, party: '' }
   }
   if (names.length > 1 || !Object.hasOwn(RIGHT_KINDS, name)) {
     throw badRequest(
@@ -128,10 +129,6 @@ export const rightFromJson = (json: unknown): Right => {
   if (!takesParty(kind)) return { kind, party: '' }
   const party = value.party ?? ''
   if (typeof party !== 'string') throw badRequest(`The party of ${kind} must be a string.`)
-  const fault = partyFault(party)
-  if (fault !== undefined) {
-    throw badRequest(`The submitted request has invalid arguments: ${fault}`)
-  }
   return { kind, party }
 }
 

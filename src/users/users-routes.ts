@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Db } from '../db/db.ts'
-import { checkAnnotationKeys } from './annotations.ts'
+import { checkNewAnnotations } from './annotations.ts'
 import {
   type Authentication,
   actorOf,
@@ -27,13 +27,13 @@ import {
   textField,
   textMapField,
 } from './request-fields.ts'
-import { grantRights, listRights, type RightsChange, revokeRights } from './rights.ts'
+import { checkRights, grantRights, listRights, type RightsChange, revokeRights } from './rights.ts'
 import {
   partyFault,
   providerIdFault,
-  type Right,
   rightFromJson,
   rightToJson,
+  type StatedRight,
   userIdFault,
 } from './user.ts'
 import {
@@ -68,10 +68,12 @@ export const usersRoutes = async (
     const caller = callerOf(request)
     const body = bodyOf(request)
     const json = objectField(body, 'user')
-    const rights = rightsOf(body)
-    const stated = textField(json ?? {}, 'identityProviderId')
-    const identityProviderId = addressedProvider(caller, stated)
-    requireMayChange(caller, rights)
+    const stated = {
+      rights: rightsOf(body),
+      identityProviderId: textField(json ?? {}, 'identityProviderId'),
+    }
+    const identityProviderId = addressedProvider(caller, stated.identityProviderId)
+    requireMayChange(caller, stated.rights)
     if (json === undefined) throw missingField('user')
     const draft = { ...draftOf(json), identityProviderId }
     if (draft.id === '') throw missingField('id')
@@ -79,8 +81,9 @@ export const usersRoutes = async (
     if (resourceVersionOf(json) !== '') {
       throw invalidArgument('user.metadata.resource_version must be empty when a user is created')
     }
-    checkAnnotationKeys(draft.annotations)
+    checkNewAnnotations(draft.annotations)
     checkPrimaryParty(draft)
+    const rights = checkRights(stated.rights)
     const partiesMustExist = !isParticipantAdmin(caller)
     return { user: await createUser(db, actorOf(request), draft, { rights, partiesMustExist }) }
   })
@@ -167,8 +170,8 @@ const requireUserAdminOrSelf = (caller: Caller, request: FastifyRequest): void =
 }
 
 /** Rights over the whole node are given and taken by participant admins alone. */
-const requireMayChange = (caller: Caller, rights: Right[]): void => {
-  const wide = rights.some(({ kind }) => kind === 'ParticipantAdmin' || kind.endsWith('AnyParty'))
+const requireMayChange = (caller: Caller, rights: StatedRight[]): void => {
+  const wide = rights.some(({ kind }) => kind === 'ParticipantAdmin' || kind?.endsWith('AnyParty'))
   if (wide) requireAdmin(caller)
 }
 
@@ -176,14 +179,15 @@ const rightsChangeOf = (request: FastifyRequest): RightsChange => {
   const caller = callerOf(request)
   const body = bodyOf(request)
   const userId = userIdOfPathAndBody(request, body)
-  const rights = rightsOf(body)
+  const stated = rightsOf(body)
   const identityProviderId = addressedProvider(caller, textField(body, 'identityProviderId'))
-  requireMayChange(caller, rights)
+  requireMayChange(caller, stated)
   checkUserId('user_id', userId)
+  const rights = checkRights(stated)
   return { userId, identityProviderId, rights, partiesMustExist: !isParticipantAdmin(caller) }
 }
 
-const rightsOf = (body: JsonObject): Right[] => listField(body, 'rights').map(rightFromJson)
+const rightsOf = (body: JsonObject): StatedRight[] => listField(body, 'rights').map(rightFromJson)
 
 const draftOf = (json: JsonObject): UserDraft => ({
   id: textField(json, 'id'),

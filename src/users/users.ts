@@ -1,5 +1,5 @@
 import type { Db } from '../db/db.ts'
-import { checkAnnotationKeys, mergedAnnotations, newAnnotations } from './annotations.ts'
+import { checkAnnotationChanges, mergedAnnotations } from './annotations.ts'
 import { type Actor, recordChange, timestamp } from './audit.ts'
 import {
   concurrentUserUpdate,
@@ -60,10 +60,7 @@ export const createUser = async (
     id: draft.id,
     primaryParty: draft.primaryParty,
     isDeactivated: draft.isDeactivated,
-    metadata: {
-      resourceVersion: '0',
-      annotations: newAnnotations(draft.annotations, () => userAnnotationsTooLarge(draft.id)),
-    },
+    metadata: { resourceVersion: '0', annotations: Object.fromEntries(draft.annotations) },
     identityProviderId: draft.identityProviderId,
     primaryPartyAuthentication: draft.primaryPartyAuthentication,
   }
@@ -124,7 +121,7 @@ const UPDATE_PATHS = new Set([
 export const updateUser = async (db: Db, actor: Actor, update: UserUpdate): Promise<User> => {
   const { draft, mask } = update
   const expectedVersion = parseResourceVersion(update.resourceVersion)
-  checkAnnotationKeys(draft.annotations)
+  checkAnnotationChanges(draft.annotations)
   checkMask(mask, UPDATE_PATHS, (reason) => invalidUserUpdate(draft.id, reason))
   return db.transaction(async (tx) => {
     if (!(await holdProvider(tx, draft.identityProviderId))) {
