@@ -5,12 +5,13 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { BenchOptions, Section } from './section.ts'
 import { importSection } from './section-import.ts'
+import { metricsSection } from './section-metrics.ts'
 import { pagesSection } from './section-pages.ts'
 import { startSection } from './section-start.ts'
 import { printAims, printTable, type SectionReport } from './table.ts'
 import { createWorkspace } from './workspace.ts'
 
-const SECTIONS: Section[] = [importSection, startSection, pagesSection]
+const SECTIONS: Section[] = [importSection, startSection, pagesSection, metricsSection]
 
 /** All sections together take about two minutes. */
 const DEFAULTS = { count: 20_000, rounds: 3, sliceMs: 120 }

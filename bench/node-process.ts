@@ -8,6 +8,8 @@ import { type Child, startProgram } from './child.ts'
 export type NodeProcess = {
   pid: number
   scanUrl: string
+  ledgerUrl: string
+  metricsUrl: string
   port: number
   /** What it logged last, for when something goes wrong. */
   readLog(): string
@@ -32,12 +34,14 @@ export async function startWithSmallCache(dataDirectory: string): Promise<NodePr
   return startByCommand(dataDirectory, ['-f', values])
 }
 
-async function waitUntilReady(child: Child): Promise<NodeProcess> {
-  const { scanUrl } = JSON.parse(await child.nextLine())
+export async function waitUntilReady(child: Child): Promise<NodeProcess> {
+  const { scanUrl, ledgerUrl, metricsUrl } = JSON.parse(await child.nextLine())
   const port = Number(new URL(scanUrl).port)
   return {
     pid: child.pid,
     scanUrl,
+    ledgerUrl,
+    metricsUrl,
     port,
     readLog: () => child.errors,
     stop: () => child.stop(),

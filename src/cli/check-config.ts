@@ -155,7 +155,14 @@ export function addSourceOptions(command: Command): Command {
 }
 
 /** The command `check`; `main` adds it and hands over what the version has. */
-export function checkCommand(options: { parts?: readonly Part[]; version?: string } = {}): Command {
+export function checkCommand(
+  options: {
+    parts?: readonly Part[]
+    version?: string
+    /** Told the exit code; without it the process ends with that. */
+    finish?: (exitCode: number) => void
+  } = {},
+): Command {
   const command = new Command('check').description(
     'Check a configuration completely and say what is wrong with it.',
   )
@@ -177,12 +184,14 @@ export function checkCommand(options: { parts?: readonly Part[]; version?: strin
     .addHelpText('after', EXAMPLES)
     .action(async (args: CheckArguments) => {
       const { processEnvironment } = await import('../config/sources.ts')
-      process.exitCode = await checkConfig(args, {
+      const finish = options.finish ?? ((exitCode) => (process.exitCode = exitCode))
+      const exitCode = await checkConfig(args, {
         env: processEnvironment(),
         cwd: process.cwd(),
         stdout: process.stdout,
         parts: options.parts ?? ALL_PARTS,
         version: options.version ?? '0.0.0',
       })
+      finish(exitCode)
     })
 }

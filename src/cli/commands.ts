@@ -11,6 +11,7 @@ export type CommandContext = CliContext & { finish(exitCode: number): void }
 export function startCommand(context: CommandContext): Command {
   return addSourceOptions(addDataOption(new Command('start')))
     .description('Run a node until Ctrl-C.')
+    .option('--bind <address>', 'address that every server binds to (default 127.0.0.1)')
     .option('--ledger-port <number>', 'port of the ledger API (default 7575; 0 picks a free one)')
     .option('--scan-port <number>', 'port of the scan API (default 5012)')
     .option('--validator-port <number>', 'port of the validator API and of health (default 5003)')

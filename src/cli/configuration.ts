@@ -27,6 +27,7 @@ export type ConfigurationArguments = {
   secrets?: string
   lenient?: boolean
   data?: string
+  bind?: string
   ledgerPort?: string
   scanPort?: string
   validatorPort?: string
@@ -35,6 +36,7 @@ export type ConfigurationArguments = {
 
 const FLAGS = {
   data: { flag: '--data', key: 'annals.dataDir' },
+  bind: { flag: '--bind', key: 'annals.bindAddress' },
   ledgerPort: { flag: '--ledger-port', key: 'annals.ports.ledger' },
   scanPort: { flag: '--scan-port', key: 'annals.ports.scan' },
   validatorPort: { flag: '--validator-port', key: 'annals.ports.validator' },

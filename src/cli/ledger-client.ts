@@ -45,9 +45,13 @@ export type ConnectionOptions = { url?: string; token?: string; json?: boolean }
 
 export const connect = ({ env }: CliContext, options: ConnectionOptions): LedgerClient => {
   const url = options.url ?? env.ANNALS_URL ?? DEFAULT_URL
-  const token = options.token ?? env.ANNALS_TOKEN
+  const token = (options.token ?? env.ANNALS_TOKEN)?.trim() || undefined
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new CommandError(`${url} is not an http or https URL. Check --url.`, EXIT.usage)
+  }
+  // A header cannot hold anything else, and the message must not show what was given.
+  if (token !== undefined && !/^[!-~]*$/.test(token)) {
+    throw new CommandError('The token has a blank or a character that no token has.', EXIT.usage)
   }
   return {
     async request(method, path, body) {

@@ -45,13 +45,14 @@ export const moveSingleUser = async (
     const query = new URLSearchParams({ 'identity-provider-id': source })
     await client.request('GET', `/v2/users/${encodeURIComponent(user)}?${query}`)
   } else await moveOne(client, { user, source, target })
-  const outcome = options.dryRun ? 'would move' : 'moved'
+  const outcome = source === target ? 'already there' : options.dryRun ? 'would move' : 'moved'
   const [from, to] = [providerName(source), providerName(target)].map(printable)
-  printAnswer(context, options, { user, from: source, to: target, outcome }, () =>
-    options.dryRun
+  printAnswer(context, options, { user, from: source, to: target, outcome }, () => {
+    if (source === target) return `${printable(user)} is already in ${to}. Nothing was changed.`
+    return options.dryRun
       ? `Would move ${printable(user)} from ${from} to ${to}: tokens of ${from} would stop, tokens of ${to} would work. Nothing was changed.`
-      : `Moved ${printable(user)} from ${from} to ${to}.`,
-  )
+      : `Moved ${printable(user)} from ${from} to ${to}.`
+  })
 }
 
 export const moveProviderUsers = async (

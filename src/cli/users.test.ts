@@ -120,6 +120,10 @@ forEachEngine((engine) => {
       (await users('move', 'auth0|x', '--to', 'new')).out,
       'Moved auth0|x from old to new.\n',
     )
+    assert.equal(
+      (await users('move', 'auth0|x', '--to', 'new')).out,
+      'auth0|x is already in new. Nothing was changed.\n',
+    )
     const listed = await users('list', '--idp', 'new', '--json')
     assert.deepEqual(
       JSON.parse(listed.out).map(({ id }: { id: string }) => id),
@@ -257,6 +261,9 @@ forEachEngine((engine) => {
       [{ ...env, ANNALS_URL: 'http://127.0.0.1:1' }, ['list'], 3, /cannot be reached/],
       [{ ANNALS_URL: url }, ['list'], 4, /annals token/],
       [{ ...env, ANNALS_TOKEN: 'a.b.c' }, ['list'], 4, /Get a new token/],
+      [{ ...env, ANNALS_TOKEN: ' ' }, ['list'], 4, /annals token/],
+      [{ ...env, ANNALS_TOKEN: `${env.ANNALS_TOKEN} x` }, ['list'], 2, /no token has/],
+      [{ ...env, ANNALS_TOKEN: ` ${env.ANNALS_TOKEN}\n` }, ['list'], 0, /^$/],
     ]
     for (const [environment, args, code, message] of expectations) {
       const result = await run(usersCommand, environment, ...args)

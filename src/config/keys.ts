@@ -110,14 +110,24 @@ const CHART_KEYS: readonly Key[] = [
     part: 'deployment',
     doc: 'Whether the token of the service account is mounted.',
   },
-  { path: 'enableReloader', kind: boolean, part: 'deployment', doc: 'Restarts the pod on changed secrets, where the reloader is installed.' },
+  {
+    path: 'enableReloader',
+    kind: boolean,
+    part: 'deployment',
+    doc: 'Restarts the pod on changed secrets, where the reloader is installed.',
+  },
   {
     path: 'enablePostgresMetrics',
     kind: boolean,
     reference: true,
     doc: 'Exporter for the metrics of PostgreSQL.',
   },
-  { path: 'extraInitContainers', kind: freeList, part: 'deployment', doc: 'Further init containers.' },
+  {
+    path: 'extraInitContainers',
+    kind: freeList,
+    part: 'deployment',
+    doc: 'Further init containers.',
+  },
   { path: 'extraVolumes', kind: freeList, part: 'deployment', doc: 'Further volumes.' },
   { path: 'extraVolumeMounts', kind: freeList, part: 'deployment', doc: 'Further volume mounts.' },
   {

@@ -366,7 +366,7 @@ test('keys of the pod are taken over, the validator before the participant', () 
         annotations: { team: 'ops' },
         labels: { tier: 'ledger', 'app.kubernetes.io/name': 'x' },
       },
-      securityContexts: { pod: { fsGroup: 5 }, container: { readOnlyRootFilesystem: false } },
+      securityContexts: { pod: { fsGroup: 5 }, validator: { readOnlyRootFilesystem: false } },
       extraVolumes: [{ name: 'extra', emptyDir: {} }],
       extraVolumeMounts: [{ name: 'extra', mountPath: '/extra' }],
     },

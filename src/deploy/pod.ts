@@ -1,3 +1,4 @@
+import type { ValuesFile } from '../config/keys.ts'
 import type { DeployRequest } from './request.ts'
 
 type Map = Readonly<Record<string, unknown>>
@@ -32,7 +33,7 @@ const CONTAINER_KEYS = ['resources', 'imagePullPolicy']
  */
 export function podSettings(
   { settings }: DeployRequest,
-  files: readonly ('validator' | 'participant' | 'postgres')[],
+  files: readonly ValuesFile[],
 ): PodSettings {
   const all = <T>(key: string): T[] =>
     files.flatMap((file) => {
@@ -53,6 +54,12 @@ export function podSettings(
         .map((map) => map[member] ?? {})
         .reverse(),
     )
+  // The charts name the contexts of containers by app, and newer ones keep them in a block.
+  const contextOf = (file: ValuesFile): Map => {
+    const contexts = settings.value<Record<string, Map | undefined>>(file, 'securityContexts')
+    const containers = contexts?.containers as Record<string, Map | undefined> | undefined
+    return contexts?.[file] ?? containers?.[file] ?? {}
+  }
   const isReloaded = all<boolean>('enableReloader').includes(true)
   return {
     annotations: {
@@ -66,7 +73,7 @@ export function podSettings(
     },
     podSecurity: merged('securityContexts', 'pod'),
     container: first(CONTAINER_KEYS),
-    containerSecurity: merged('securityContexts', 'container'),
+    containerSecurity: Object.assign({}, ...files.map(contextOf).reverse()),
     volumes: distinctByName(all<unknown[]>('extraVolumes').flat()),
     volumeMounts: distinctByName(all<unknown[]>('extraVolumeMounts').flat()),
     initContainers: distinctByName(all<unknown[]>('extraInitContainers').flat()),

@@ -141,6 +141,9 @@ function numberOffsets(lastOffset: bigint, batch: PreparedUpdate[]): void {
   }
 }
 
+/** Each is compressed on two threads, and the pool has four. More at once only take more memory. */
+const FRAMES_AT_ONCE = 2
+
 type NewFrame = SealedFrame & DirectoryEntry
 type Arranged = { frames: NewFrame[]; rest: TailRow[]; isTailKept: boolean }
 
@@ -152,20 +155,20 @@ async function arrange(view: View, updates: PreparedUpdate[]): Promise<Arranged>
   }
   const all: FramedUpdate[] = [...view.tail.rows.map(framedFromRow), ...updates]
   const full = Math.floor(all.length / FRAME_UPDATES)
-  const frames = await Promise.all(
-    Array.from({ length: full }, async (_, n): Promise<NewFrame> => {
-      const group = all.slice(n * FRAME_UPDATES, (n + 1) * FRAME_UPDATES)
-      const [first] = group as [FramedUpdate]
-      return {
-        ...(await sealFrame(group)),
-        number: view.frames + n,
-        migrationId: first.migrationId,
-        micros: microsOf(first.recordTime),
-      }
-    }),
-  )
+  const frames: NewFrame[] = []
+  for (let n = 0; n < full; n += FRAMES_AT_ONCE) {
+    const numbers = Array.from({ length: Math.min(FRAMES_AT_ONCE, full - n) }, (_, k) => n + k)
+    frames.push(...(await Promise.all(numbers.map((k) => sealNew(view.frames + k, all, k)))))
+  }
   const rest = updates.slice(full * FRAME_UPDATES - old).map(rowOf)
   return { frames, rest, isTailKept: false }
+}
+
+async function sealNew(number: number, all: FramedUpdate[], group: number): Promise<NewFrame> {
+  const updates = all.slice(group * FRAME_UPDATES, (group + 1) * FRAME_UPDATES)
+  const [first] = updates as [FramedUpdate]
+  const { migrationId } = first
+  return { ...(await sealFrame(updates)), number, migrationId, micros: microsOf(first.recordTime) }
 }
 
 function rowOf(update: FramedUpdate): TailRow {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { promisify } from 'node:util'
 import zlib from 'node:zlib'
+import { compressZstd } from '../base/zstd.ts'
 import { type Instant, instantFromMicros, microsOf } from '../values/instant.ts'
 import type { Encoding, PreparedUpdate } from './encode.ts'
 
@@ -67,8 +67,8 @@ export async function sealFrame(updates: FramedUpdate[]): Promise<SealedFrame> {
   const protobufRaw = joinWithCommas(updates.map((update) => update.protobuf))
   // On threads of the pool: sealing must not hold up readers.
   const [compact, protobuf] = await Promise.all([
-    compressInPool(compactRaw, { params: ZSTD_PARAMS }),
-    compressInPool(protobufRaw, { params: ZSTD_PARAMS, dictionary: compactRaw }),
+    compressZstd(compactRaw, { params: ZSTD_PARAMS }),
+    compressZstd(protobufRaw, { params: ZSTD_PARAMS, dictionary: compactRaw }),
   ])
   return { index, compact, protobuf, checksum: checksumOf({ index, compact, protobuf }) }
 }
@@ -98,8 +98,6 @@ function decompress(bytes: Uint8Array, length: number, dictionary: Buffer | unde
   assert.equal(raw.length, length, 'a frame has the length its index says')
   return raw
 }
-
-const compressInPool = promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)
 
 export function joinWithCommas(parts: Uint8Array[]): Buffer {
   const pieces: Uint8Array[] = []

@@ -10,6 +10,9 @@ export type PreparePool = {
   close(): Promise<void>
 }
 
+/** A block's objects die together; with room for them all the collector has little to copy. */
+const YOUNG_MB = 64
+
 type Waiting = { resolve(result: PrepareResult): void; reject(error: Error): void }
 
 export function startPreparePool(options: { threads: number }): PreparePool {
@@ -17,9 +20,8 @@ export function startPreparePool(options: { threads: number }): PreparePool {
   let lastId = 0
   const workers = Array.from({ length: options.threads }, () => {
     // A built package has .js files where the sources have .ts.
-    const worker = new Worker(
-      new URL(`./prepare-worker${extname(import.meta.url)}`, import.meta.url),
-    )
+    const file = new URL(`./prepare-worker${extname(import.meta.url)}`, import.meta.url)
+    const worker = new Worker(file, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } })
     worker.on('message', (result: PrepareResult) => {
       waiting.get(result.id)?.resolve(result)
       waiting.delete(result.id)

@@ -220,6 +220,12 @@ const toLedgerError = (error: unknown): LedgerError => {
       status: 413,
     })
   }
+  // Fastify's own sentence quotes the whole address, with what stands in its query.
+  if (code === 'FST_ERR_BAD_URL') {
+    return badRequest(
+      'The request cannot be read: its address has a % that is not followed by two hexadecimal digits of UTF-8 text.',
+    )
+  }
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new LedgerError({
       code: 'INVALID_ARGUMENT',

@@ -12,6 +12,9 @@ export class PlainError extends Error {
   }
 }
 
+const BAD_ADDRESS =
+  'The request cannot be read: its address has a % that is not followed by two hexadecimal digits of UTF-8 text.'
+
 /** Something that the client can mend. */
 export function badRequest(sentence: string): PlainError {
   return new PlainError(400, sentence)
@@ -58,14 +61,15 @@ function logRefusal(
 }
 
 export function plainNotFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const path = request.url.split('?')[0] as string
+  // A proxy's form of a request has the whole address, in which there may be a password.
+  const path = request.url.replace(/^[^/]*\/\/[^/]*/, '').split('?')[0] as string
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path
   return plainErrorHandler(notFound(`There is nothing at ${cut}.`), request, reply)
 }
 
 function toPlainError(error: unknown, request: FastifyRequest): PlainError {
   if (error instanceof PlainError) return error
-  const { name, statusCode } = error as { name?: string; statusCode?: number }
+  const { name, code, statusCode } = error as { name?: string; code?: string; statusCode?: number }
   if (name === 'DatabaseUnavailable') {
     return new PlainError(
       503,
@@ -73,6 +77,8 @@ function toPlainError(error: unknown, request: FastifyRequest): PlainError {
       { 'retry-after': '5' },
     )
   }
+  // Fastify's own sentence quotes the whole address, with what stands in its query.
+  if (code === 'FST_ERR_BAD_URL') return badRequest(BAD_ADDRESS)
   if (statusCode === 413) return new PlainError(413, 'The request body is too large.')
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new PlainError(statusCode, `The request cannot be read: ${(error as Error).message}.`)

@@ -56,6 +56,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   })
+  // Fastify logs with a child of our logger that keeps the level of its birth; a request's logger must
+  // have the level of its own time.
+  app.setChildLoggerFactory((_logger, bindings, childOptions) =>
+    options.logger.child(bindings, childOptions),
+  )
   app.setErrorHandler(options.errorHandler)
   app.setNotFoundHandler(options.notFoundHandler)
   // Clients send JSON with any Content-Type or with none; each route reads its own body.

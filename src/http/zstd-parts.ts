@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { promisify } from 'node:util'
 import zlib from 'node:zlib'
+import { compressZstd } from '../base/zstd.ts'
 
 /**
  * A zstd body put together from parts that were compressed apart. Several zstd frames in one body
@@ -35,13 +35,10 @@ const RESET_OFFSETS = Buffer.from([
   ...offsetBlock(1, 2, 0x04),
 ])
 
-const compressInPool = promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdCompress)
-const OPTIONS = { params: { [zlib.constants.ZSTD_c_compressionLevel]: 1 } }
+const PARAMS = { [zlib.constants.ZSTD_c_compressionLevel]: 1 }
 
 export async function compressZstdPart(bytes: Buffer): Promise<Buffer> {
-  // Updates shrink to less than a quarter; zlib's usual chunks would be mostly empty for small ones.
-  const chunkSize = Math.max(1024, bytes.length >> 2)
-  const blocks = blocksOf(await compressInPool(bytes, { ...OPTIONS, chunkSize }))
+  const blocks = blocksOf(await compressZstd(bytes, { params: PARAMS }))
   // A buffer of its own, not a piece of a shared one: a part may be kept for long.
   const part = Buffer.allocUnsafeSlow(RESET_OFFSETS.length + blocks.length)
   RESET_OFFSETS.copy(part)

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Run } from '../history/pages.ts'
 import type { PageBody } from './page-body.ts'
@@ -89,19 +88,16 @@ async function encodeStep(runs: Run[], body: PageBody, sent: SentPage): Promise<
 }
 
 /** Waits until the client has taken what was written; false when it has gone or takes too long. */
-async function isDrained(response: ServerResponse): Promise<boolean> {
+function isDrained(response: ServerResponse): Promise<boolean> | boolean {
   if (response.destroyed) return false
   if (!response.writableNeedDrain) return true
-  const stop = new AbortController()
-  const timer = setTimeout(() => response.destroy(), DRAIN_TIMEOUT_MS)
-  try {
-    await Promise.race([
-      once(response, 'drain', { signal: stop.signal }),
-      once(response, 'close', { signal: stop.signal }),
-    ])
-  } finally {
-    clearTimeout(timer)
-    stop.abort()
-  }
-  return !response.destroyed
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => response.destroy(), DRAIN_TIMEOUT_MS)
+    const done = () => {
+      clearTimeout(timer)
+      response.off('drain', done).off('close', done)
+      resolve(!response.destroyed)
+    }
+    response.on('drain', done).on('close', done)
+  })
 }
