@@ -5,7 +5,12 @@ import { createInterface } from 'node:readline'
 import { type Child, startProgram } from './child.ts'
 import { openConnection } from './http-connection.ts'
 
-export type LoadRequest = { path: string; body: string; acceptEncoding: string }
+export type LoadRequest = {
+  path: string
+  body: string
+  acceptEncoding: string
+  headers?: Record<string, string>
+}
 
 export type LoadJob = {
   port: number
@@ -80,13 +85,17 @@ async function runJob(job: LoadJob): Promise<LoadResult> {
   }
 }
 
-function printRequest({ method }: LoadJob, { path, body, acceptEncoding }: LoadRequest): Buffer {
+function printRequest(
+  { method }: LoadJob,
+  { path, body, acceptEncoding, headers = {} }: LoadRequest,
+): Buffer {
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   const content =
     method === 'GET'
       ? ''
       : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
   return Buffer.from(
-    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept-encoding: ${acceptEncoding}\r\n${content}\r\n${method === 'GET' ? '' : body}`,
+    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept-encoding: ${acceptEncoding}\r\n${more.join('')}${content}\r\n${method === 'GET' ? '' : body}`,
   )
 }
 

@@ -8,10 +8,17 @@ import { importSection } from './section-import.ts'
 import { metricsSection } from './section-metrics.ts'
 import { pagesSection } from './section-pages.ts'
 import { startSection } from './section-start.ts'
+import { tokensSection } from './section-tokens.ts'
 import { printAims, printTable, type SectionReport } from './table.ts'
 import { createWorkspace } from './workspace.ts'
 
-const SECTIONS: Section[] = [importSection, startSection, pagesSection, metricsSection]
+const SECTIONS: Section[] = [
+  importSection,
+  startSection,
+  pagesSection,
+  metricsSection,
+  tokensSection,
+]
 
 /** All sections together take about two minutes. */
 const DEFAULTS = { count: 20_000, rounds: 3, sliceMs: 120 }

@@ -3,7 +3,8 @@
 // PATH. This file alone has to run on older ones.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import * as nodeModule from 'node:module'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -14,9 +15,16 @@ const source = join(root, 'src/cli/main.ts')
 const program = existsSync(source) ? source : join(root, 'dist/cli/main.js')
 
 if (Number(process.versions.node.split('.')[0]) === PINNED_MAJOR) {
+  // Before the first file of ours, or each start would load what strips types again.
+  nodeModule.enableCompileCache()
   await import(program)
 } else {
-  const child = spawn(findPinnedNode(), [program, ...process.argv.slice(2)], { stdio: 'inherit' })
+  // The directory that the pinned Node would choose itself, named before it reads any file.
+  const cache = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'node-compile-cache')
+  const child = spawn(findPinnedNode(), [program, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+    env: { ...process.env, NODE_COMPILE_CACHE: cache },
+  })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) {
     process.on(signal, () => child.kill(signal))
   }
@@ -32,6 +40,6 @@ if (Number(process.versions.node.split('.')[0]) === PINNED_MAJOR) {
 }
 
 function findPinnedNode() {
-  const manifest = createRequire(import.meta.url).resolve('node/package.json')
+  const manifest = nodeModule.createRequire(import.meta.url).resolve('node/package.json')
   return join(dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
 }

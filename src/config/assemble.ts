@@ -31,7 +31,11 @@ export function assembleConfig(context: RuleContext): Config.NodeConfig {
   const dataDir = resolve(context.sources.request.cwd, value('annals.dataDir', './annals-data'))
   return deepFreeze({
     dataDir,
-    logLevel: value<Config.LogLevel>('annals.logLevel', value('logLevel', 'info')),
+    logLevel:
+      settings.value<Config.LogLevel>('validator', 'annals.logLevel') ??
+      settings.value<Config.LogLevel>('validator', 'logLevel') ??
+      settings.value<Config.LogLevel>('participant', 'logLevel') ??
+      'info',
     listen: {
       bindAddress: value('annals.bindAddress', '127.0.0.1'),
       ports: {

@@ -28,15 +28,10 @@ export function effectiveSettings(
     for (const key of uniqueKeys(file)) {
       const set = here.filter((setting) => keyPathOf(setting) === key.path)
       rows.push(...set.map((setting) => effective(setting, secretTexts)))
-      if (
-        set.length === 0 &&
-        key.default !== undefined &&
-        key.reference !== true &&
-        !key.path.includes('*') &&
-        (file === 'postgres' || !key.path.startsWith('db.'))
-      ) {
+      const isDefault =
+        set.length === 0 && key.reference !== true && isInEffect(settings, file, key)
+      if (isDefault && key.default !== undefined)
         rows.push({ file, path: key.path, value: key.default, origin: 'default' })
-      }
     }
   }
   const alone = found.filter(
@@ -49,6 +44,17 @@ export function effectiveSettings(
     ...alone.map((setting) => effective(setting, secretTexts)),
     ...secrets.map((setting) => effective(setting, secretTexts)),
   ]
+}
+
+/** Blocks that hold without being written. */
+const STANDING_BLOCKS = ['annals', 'migration', 'metrics']
+
+/** A default counts where its block is in use: without a database block, say, no host does. */
+function isInEffect(settings: Settings, file: ValuesFile, { path }: Key): boolean {
+  const block = path.split('.')[0] as string
+  if (path.includes('*')) return false
+  if (settings.placeOf(file, block) !== undefined) return true
+  return file !== 'postgres' && (block === path || STANDING_BLOCKS.includes(block))
 }
 
 function isShown({ value, path }: Setting): boolean {

@@ -47,7 +47,8 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const SIGNED_EXPONENT = /-?(?:0|[1-9]\d*)(?:\.\d+)?[eE]\+\d+(?=[\s,\]}#]|\/\/|$)/
 
 export function parseHocon(source: Source, origin: Place): HoconTree {
-  const reader = { text: source.text, at: 0, source, origin, depth: 0 }
+  const file = origin.source === source ? undefined : rowsOf(origin.source.text)
+  const reader = { text: source.text, at: 0, source, origin, file, depth: 0 }
   skipSpace(reader, true)
   const place = placeAt(reader, 0, 1)
   let tree: RawMap
@@ -62,13 +63,33 @@ export function parseHocon(source: Source, origin: Place): HoconTree {
   return tree
 }
 
-type Reader = { text: string; at: number; source: Source; origin: Place; depth: number }
+type Reader = {
+  text: string
+  at: number
+  source: Source
+  origin: Place
+  /** The rows of the file that the text stands in, if it stands in one. */
+  file: string[] | undefined
+  depth: number
+}
+
+function rowsOf(text: string): string[] {
+  return text.split(/\r?\n/)
+}
 
 /** A variable in a values file is placed by that file; one of the environment by itself. */
 function placeAt(reader: Reader, offset: number, length: number): Place {
-  const spot = lineAndColumn(reader.text, offset)
-  if (reader.origin.source === reader.source) return { source: reader.source, ...spot, length }
-  return reader.origin
+  const { text, source, origin, file } = reader
+  const spot = lineAndColumn(text, offset)
+  if (file === undefined) return { source, ...spot, length }
+  const end = text.indexOf('\n', offset)
+  const row = text.slice(offset - spot.column + 1, end === -1 ? text.length : end).trimEnd()
+  // In a block of YAML each row of the text is a row of the file; folded texts have no such rows.
+  const isBlock = file[origin.line - 1]?.[origin.column - 1] === '|'
+  const line = origin.line + spot.line - (isBlock ? 0 : 1)
+  const start = file[line - 1]?.indexOf(row, line === origin.line ? origin.column - 1 : 0) ?? -1
+  if (row === '' || start === -1) return origin
+  return { ...origin, line, column: start + spot.column, length }
 }
 
 function peek(reader: Reader): string {

@@ -22,18 +22,27 @@ export type ProxySettings = {
   readonly bypass: readonly string[]
 }
 
+export type ProxyFault = { readonly reason: string; readonly property: string }
 export type ProxyReading =
   | { readonly proxy: ProxySettings | undefined }
-  | { readonly reason: string; readonly property: string }
+  | { readonly faults: readonly ProxyFault[] }
 
 /** The `http.` pair wins when it is whole, then the `https.` pair, as in the deployed applications. */
 export function proxyOf(properties: ReadonlyMap<string, string>): ProxyReading {
-  for (const scheme of ['http', 'https']) {
-    for (const name of [`${scheme}.proxyUser`, `${scheme}.proxyPassword`]) {
-      if (properties.has(name))
-        return { reason: 'proxy authentication is unsupported', property: name }
-    }
-  }
+  const faults: ProxyFault[] = ['http', 'https']
+    .flatMap((scheme) => [`${scheme}.proxyUser`, `${scheme}.proxyPassword`])
+    .filter((property) => properties.has(property))
+    .map((property) => ({ reason: 'proxy authentication is unsupported', property }))
+  const address = addressOf(properties)
+  if (address !== undefined && 'reason' in address) faults.push(address)
+  if (faults.length > 0) return { faults }
+  if (address === undefined || 'reason' in address) return { proxy: undefined }
+  return { proxy: { ...address, bypass: bypassOf(properties) } }
+}
+
+function addressOf(
+  properties: ReadonlyMap<string, string>,
+): { host: string; port: number } | ProxyFault | undefined {
   for (const scheme of ['http', 'https']) {
     const host = properties.get(`${scheme}.proxyHost`)
     const port = properties.get(`${scheme}.proxyPort`)
@@ -50,9 +59,9 @@ export function proxyOf(properties: ReadonlyMap<string, string>): ProxyReading {
         property: `${scheme}.proxyPort`,
       }
     }
-    return { proxy: { host, port: Number(port), bypass: bypassOf(properties) } }
+    return { host, port: Number(port) }
   }
-  return { proxy: undefined }
+  return undefined
 }
 
 function bypassOf(properties: ReadonlyMap<string, string>): string[] {

@@ -156,7 +156,7 @@ const APP_KEYS: readonly Key[] = [
     example: 'INFO',
     default: 'info',
     part: 'log',
-    doc: 'Log level of the node; `annals.logLevel` wins over it.',
+    doc: 'Log level of the node: that of the validator values wins over that of the participant values, and `annals.logLevel` over both.',
   },
   { path: 'metrics', kind: block, doc: 'Monitoring. Metrics are served in any case.' },
   {
@@ -980,7 +980,7 @@ const VALIDATOR_KEYS: readonly Key[] = [
     path: 'annals.logLevel',
     kind: logLevel,
     example: 'info',
-    default: 'info',
+    default: 'that of `logLevel`',
     part: 'log',
     doc: 'Log level of the node.',
   },

@@ -98,8 +98,10 @@ function excerptOf(
   return { line: cut, caret: `${indent}${'^'.repeat(width)}` }
 }
 
-/** `- name: DB_PASSWORD` and the line after it, `value: …`: the name tells what the value is. */
+/** `password:` and its text on the next line, or `- name: DB_PASSWORD` beside `value: …`: the name tells what the line holds. */
 function isBesideSecretName(rows: readonly string[], index: number): boolean {
+  const above = rows[index - 1] ?? ''
+  if (/[=:]\s*$/.test(above) && looksSecret(above)) return true
   if (!/^\s*(?:- )?value\s*:/.test(rows[index] ?? '')) return false
   return [rows[index - 1], rows[index + 1]].some(
     (row) => /name\s*:/.test(row ?? '') && looksSecret(row ?? ''),

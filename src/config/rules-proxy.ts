@@ -26,18 +26,19 @@ export function checkProxy(context: RuleContext): void {
     const reading = readings[app]
     const options = context.settings.get(app, 'additionalJvmOptions')
     // One variable may set the options of both.
-    if (!('reason' in reading) || options === undefined || places.has(options.place)) continue
+    if (!('faults' in reading) || options === undefined || places.has(options.place)) continue
     places.add(options.place)
     const isVariable = options.name !== options.path
-    tell(context, 'error', {
-      rule: 'proxy',
-      about: subjectOf(options),
-      message: `${nameOf(options)}${isVariable ? '' : ` of the ${app}`} sets a proxy wrongly at ${reading.property}: ${reading.reason}.`,
-      hint: `${options.name}${isVariable ? '=' : ': '}-Dhttps.proxyHost=proxy.acme.example -Dhttps.proxyPort=3128`,
-    })
+    for (const { property, reason } of reading.faults)
+      tell(context, 'error', {
+        rule: 'proxy',
+        about: subjectOf(options),
+        message: `${nameOf(options)}${isVariable ? '' : ` of the ${app}`} sets a proxy wrongly at ${property}: ${reason}.`,
+        hint: `${options.name}${isVariable ? '=' : ': '}-Dhttps.proxyHost=proxy.acme.example -Dhttps.proxyPort=3128`,
+      })
   }
   const { validator, participant } = readings
-  if ('reason' in validator || 'reason' in participant) return
+  if ('faults' in validator || 'faults' in participant) return
   for (const app of APPS) {
     const [here, there] = app === 'validator' ? [validator, participant] : [participant, validator]
     if (here.proxy === undefined || there.proxy !== undefined) continue

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject, parseJsonExactly, printJsonExactly } from '../values/json.ts'
 import { hasIntegerKey, parseMarked, printMarked, unmarkExcept } from '../values/key-order.ts'
 import { encodeValue, RoundedNumberError, ValueError } from '../values/value.ts'
+import { UpdateError } from './item-fields.ts'
 import type { Position } from './position.ts'
-import { type Item, readItem, UpdateError } from './update.ts'
+import { type Item, readItem } from './update.ts'
 
 export type Encoding = 'compact_json' | 'protobuf_json'
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { parentPort } from 'node:worker_threads'
 import { type PreparedUpdate, prepareLine } from './encode.ts'
-import { UpdateError } from './update.ts'
+import { UpdateError } from './item-fields.ts'
 
 /** A block of whole lines to prepare, and the number of its first line. */
 export type PrepareRequest = { id: number; bytes: Uint8Array; firstLine: number }

@@ -6,8 +6,8 @@ import { finished } from 'node:stream/promises'
 import type { Db, SqlValue } from '../db/db.ts'
 import { readLinePosition } from './encode.ts'
 import { ImportError } from './import-error.ts'
+import { UpdateError } from './item-fields.ts'
 import { splitLines } from './lines.ts'
-import { UpdateError } from './update.ts'
 
 /**
  * Lines of any number in the order of their positions. The lines are copied to a file and only

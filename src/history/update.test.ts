@@ -11,7 +11,7 @@ import {
   unassignment,
 } from '../../test/support/sample-items.ts'
 import { prepareLine } from './encode.ts'
-import { UpdateError } from './update.ts'
+import { UpdateError } from './item-fields.ts'
 
 const ID = '1220aa'
 

@@ -1,6 +1,18 @@
-import { type Instant, parseInstant, printInThrees, printShortest } from '../values/instant.ts'
+import { type Instant, printInThrees, printShortest } from '../values/instant.ts'
 import { describeJson, isObject, quote } from '../values/json.ts'
-import { INT64_MAX, INT64_MIN, RoundedNumberError } from '../values/value.ts'
+import { nodeIdOf, readEventType, readTree, type TreeNode } from './event-tree.ts'
+import {
+  readHash,
+  readInstant,
+  readInt64,
+  readName,
+  readNames,
+  readText,
+  readUpdateId,
+  type Source,
+  stakeholders,
+  UpdateError,
+} from './item-fields.ts'
 import { IMPORT_RECORD_TIME } from './position.ts'
 
 /**
@@ -25,24 +37,8 @@ export type Item = {
 }
 export type ItemValue = { field: string; value: unknown }
 
-export class UpdateError extends Error {
-  override name = 'UpdateError'
-  readonly field: string
-  constructor(field: string, reason: string) {
-    super(`${field} ${reason}.`)
-    this.field = field
-  }
-}
-
 /** Eighteen hex digits that append.ts overwrites with the update's offset in this node. */
 export const OFFSET_PLACEHOLDER = '000000000000000000'
-
-/** Deployed scans cannot look up longer ids. */
-const UPDATE_ID_LENGTH_MAX = 2066
-const HASH_HEX_LENGTH_MAX = 2048
-const NODE_ID_MAX = 0xffff_ffff
-
-type Source = Record<string, unknown>
 
 export function readItem(source: unknown): Item {
   if (!isObject(source))
@@ -168,93 +164,6 @@ function readReassignment(source: Source): Item {
   return item
 }
 
-type TreeNode = { source: Source; at: string; isCreated: boolean; children: number[] }
-type Tree = { events: TreeNode[]; roots: number[]; nodeIds: number[] | undefined }
-
-/**
- * Numbers the events in preorder, roots and children as listed, which is the order in which the
- * ledger made them. Every event must be reached exactly once.
- */
-function readTree(source: Source, updateId: string): Tree {
-  const byId = source.events_by_id
-  if (!isObject(byId))
-    throw new UpdateError('events_by_id', `must be an object, not ${describeJson(byId)}`)
-  const rootIds = readNames(source, 'root_event_ids', '')
-  const events: TreeNode[] = []
-  const nodeIds: number[] = []
-  const reached = new Set<string>()
-  const roots: number[] = []
-  type Visit = { id: string; siblings: number[]; from: string }
-  const stack: Visit[] = []
-  const pushAll = (ids: string[], siblings: number[], from: string) => {
-    for (let i = ids.length - 1; i >= 0; i -= 1)
-      stack.push({ id: ids[i] as string, siblings, from })
-  }
-  pushAll(rootIds, roots, 'root_event_ids')
-  for (let visit = stack.pop(); visit !== undefined; visit = stack.pop()) {
-    const { id } = visit
-    const event = Object.hasOwn(byId, id) ? byId[id] : undefined
-    if (event === undefined)
-      throw new UpdateError(visit.from, `names ${quote(id)}, which is not in events_by_id`)
-    if (reached.has(id))
-      throw new UpdateError(visit.from, `names ${quote(id)}, which is already part of the tree`)
-    reached.add(id)
-    const at = `events_by_id[${quote(id)}].`
-    if (!isObject(event))
-      throw new UpdateError(at.slice(0, -1), `must be an object, not ${describeJson(event)}`)
-    if (event.event_id !== id)
-      throw new UpdateError(`${at}event_id`, 'must equal its key in events_by_id')
-    const isCreated = readEventType(event, at) === 'created_event'
-    visit.siblings.push(events.length)
-    const node: TreeNode = { source: event, at, isCreated, children: [] }
-    events.push(node)
-    const nodeId = nodeIdOf(id, updateId)
-    if (nodeId !== undefined) nodeIds.push(nodeId)
-    if (!isCreated)
-      pushAll(readNames(event, 'child_event_ids', at), node.children, `${at}child_event_ids`)
-  }
-  for (const id in byId) {
-    if (!reached.has(id)) {
-      throw new UpdateError(`events_by_id[${quote(id)}]`, 'is not reached from root_event_ids')
-    }
-  }
-  return { events, roots, nodeIds: ownNodeIds(nodeIds, events.length) }
-}
-
-/** The source's numbers must rise in preorder; they are kept only where they say something new. */
-function ownNodeIds(nodeIds: number[], eventCount: number): number[] | undefined {
-  if (nodeIds.length !== eventCount) return undefined
-  let dense = true
-  for (let n = 0; n < nodeIds.length; n += 1) {
-    const nodeId = nodeIds[n] as number
-    if (n > 0 && nodeId <= (nodeIds[n - 1] as number)) {
-      throw new UpdateError(
-        'events_by_id',
-        `is out of order: event ${nodeId} comes after event ${nodeIds[n - 1]}`,
-      )
-    }
-    if (nodeId !== n) dense = false
-  }
-  return dense ? undefined : nodeIds
-}
-
-/** The number n of an event id `<update_id>:<n>` or, as /v0/updates has it, `#<update_id>:<n>`. */
-function nodeIdOf(eventId: string, updateId: string): number | undefined {
-  const start = eventId.charCodeAt(0) === 35 ? 1 : 0
-  if (!eventId.startsWith(updateId, start) || eventId[start + updateId.length] !== ':')
-    return undefined
-  const digits = eventId.slice(start + updateId.length + 1)
-  if (!/^(?:0|[1-9]\d{0,9})$/.test(digits)) return undefined
-  const nodeId = Number(digits)
-  return nodeId <= NODE_ID_MAX ? nodeId : undefined
-}
-
-function readEventType(event: Source, at: string, only?: 'created_event'): string {
-  const type = event.event_type
-  if (type === 'created_event' || (type === 'exercised_event' && only === undefined)) return type
-  throw new UpdateError(`${at}event_type`, `must be ${only ?? 'created_event or exercised_event'}`)
-}
-
 function writeEvent(
   item: Item,
   text: string,
@@ -323,99 +232,6 @@ function readImportedContract(events: TreeNode[]): string {
     throw new UpdateError('events_by_id', 'of an import update must hold exactly one created event')
   }
   return readName(event.source, 'contract_id', event.at)
-}
-
-function readUpdateId(source: Source): string {
-  const updateId = readName(source, 'update_id', '')
-  if (updateId.length > UPDATE_ID_LENGTH_MAX) {
-    throw new UpdateError('update_id', `must not be longer than ${UPDATE_ID_LENGTH_MAX} characters`)
-  }
-  return updateId
-}
-
-function readHash(source: Source): string | undefined {
-  const hash = source.external_transaction_hash
-  if (hash === undefined || hash === null) return undefined
-  if (
-    typeof hash !== 'string' ||
-    !/^(?:[0-9a-fA-F]{2})+$/.test(hash) ||
-    hash.length > HASH_HEX_LENGTH_MAX
-  ) {
-    throw new UpdateError('external_transaction_hash', 'must be hexadecimal, two digits a byte')
-  }
-  return hash.toLowerCase()
-}
-
-function readText(source: Source, field: string, at: string): string {
-  const value = source[field]
-  if (typeof value === 'string') return value
-  throw new UpdateError(
-    `${at}${field}`,
-    value === undefined ? 'is missing' : `must be a string, not ${describeJson(value)}`,
-  )
-}
-
-const NAME_RULE = 'must be a string of Unicode characters that is not empty and has no NUL'
-
-/** Names are kept as text in the database, which holds neither NUL nor half a character. */
-function isName(value: string): boolean {
-  return value !== '' && !value.includes('\0') && value.isWellFormed()
-}
-
-function readName(source: Source, field: string, at: string): string {
-  const value = readText(source, field, at)
-  if (!isName(value)) throw new UpdateError(`${at}${field}`, NAME_RULE)
-  return value
-}
-
-function readNames(source: Source, field: string, at: string): string[] {
-  const value = source[field]
-  if (!Array.isArray(value)) {
-    throw new UpdateError(
-      `${at}${field}`,
-      value === undefined ? 'is missing' : `must be an array, not ${describeJson(value)}`,
-    )
-  }
-  for (let i = 0; i < value.length; i += 1) {
-    if (typeof value[i] !== 'string' || !isName(value[i])) {
-      throw new UpdateError(`${at}${field}[${i}]`, NAME_RULE)
-    }
-  }
-  return value
-}
-
-function stakeholders(source: Source, field: string, at: string): string {
-  const names = readNames(source, field, at)
-  return (names.length < 2 ? names : names.toSorted()).map(quote).join(',')
-}
-
-function readInt64(source: Source, field: string, at: string): bigint {
-  const value = source[field]
-  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new RoundedNumberError()
-  }
-  if (typeof value === 'bigint' || Number.isSafeInteger(value)) {
-    const integer = BigInt(value as bigint | number)
-    if (integer >= INT64_MIN && integer <= INT64_MAX) return integer
-  }
-  throw new UpdateError(
-    `${at}${field}`,
-    value === undefined
-      ? 'is missing'
-      : `must be a whole number of 64 bits, not ${describeJson(value)}`,
-  )
-}
-
-function readInstant(source: Source, field: string, at: string): Instant {
-  const text = readText(source, field, at)
-  const instant = parseInstant(text)
-  if (instant === undefined || /\.\d{6}\d*[1-9]/.test(text)) {
-    throw new UpdateError(
-      `${at}${field}`,
-      'must be an ISO-8601 time with Z or an offset and at most microseconds, such as 2024-09-20T13:31:28.405180Z',
-    )
-  }
-  return instant
 }
 
 /** `"<update_id>:` without its end: an event's number and a quotation mark complete it. */

@@ -17,8 +17,8 @@ type RouteMeasures = {
   inflight: { inc(): void; dec(): void }
   requestBytes: { observe(bytes: number): void }
   responseBytes: { observe(bytes: number): void }
-  /** By status, and whether the connection broke off. */
-  outcomes: Map<string, { observe(seconds: number): void; count(): void }>
+  /** By status; negative where the connection broke off. */
+  outcomes: Map<number, { observe(seconds: number): void; count(): void }>
 }
 
 /** Refused before anything was done: the method, the size, the rate. */
@@ -99,7 +99,7 @@ export function measureRequests(app: FastifyInstance, options: RequestMetricsOpt
   }
 
   function outcomeOf(route: RouteMeasures, method: string, path: string, end: End) {
-    const key = `${end.status} ${end.isBroken}`
+    const key = end.isBroken ? -end.status : end.status
     const known = route.outcomes.get(key)
     if (known !== undefined) return known
     const isRejected = path === 'unknown' || REJECTED.has(end.status)
@@ -129,7 +129,7 @@ export function measureRequests(app: FastifyInstance, options: RequestMetricsOpt
     const sentBefore = raw.socket?.bytesWritten ?? 0
     route.inflight.inc()
     // Fastify's own hook for answers does not come when the client has gone away before the end.
-    raw.once('close', () => {
+    raw.on('close', () => {
       route.inflight.dec()
       const isBroken = !raw.writableFinished
       const outcome = outcomeOf(route, method, path, { status: reply.statusCode, isBroken })

@@ -56,11 +56,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   })
-  // Fastify logs with a child of our logger that keeps the level of its birth; a request's logger must
-  // have the level of its own time.
-  app.setChildLoggerFactory((_logger, bindings, childOptions) =>
-    options.logger.child(bindings, childOptions),
-  )
+  // Fastify would make a child for each request, with the level that the logger had when the server was
+  // made. Whoever logs a request names it by its correlation id, so that all can share the one logger.
+  app.setChildLoggerFactory(() => options.logger)
   app.setErrorHandler(options.errorHandler)
   app.setNotFoundHandler(options.notFoundHandler)
   // Clients send JSON with any Content-Type or with none; each route reads its own body.
