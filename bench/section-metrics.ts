@@ -1,6 +1,6 @@
 // What metrics and logging cost: pages per second with them and without, and the time of a scrape.
 
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readUsage, startProgram } from './child.ts'
 import { type LoadJob, type LoadResult, startLoad } from './load.ts'
@@ -12,6 +12,8 @@ import { type Aim, median, type SectionReport, type Table } from './table.ts'
 const CONNECTIONS = 8
 const PATH = '/api/scan/v1/updates'
 const SIZES = [1, 100]
+/** The same for both servers, and room for all pages that are asked for. */
+const CACHE_BYTES = 256 * 1024 * 1024
 /** A ratio near 1 needs more turns than one that is far from it. */
 const TURNS_PER_ROUND = 5
 const SCRAPES_PER_ROUND = 20
@@ -35,9 +37,13 @@ async function measureMetrics(options: BenchOptions): Promise<SectionReport> {
   const copy = workspace.path('unmeasured.sqlite')
   copyFileSync(join(dataDirectory, 'app.sqlite'), copy)
   await using parts = new AsyncDisposableStack()
-  const on = await startByCommand(dataDirectory)
+  const values = workspace.path('metrics.yaml')
+  writeFileSync(values, `annals:\n  scan:\n    cacheBytes: ${CACHE_BYTES}\n`)
+  const on = await startByCommand(dataDirectory, ['-f', values])
   parts.defer(() => on.stop())
-  const off = await waitUntilReady(startProgram('./unmeasured-scan.ts', [copy]))
+  const off = await waitUntilReady(
+    startProgram('./unmeasured-scan.ts', [copy, String(CACHE_BYTES)]),
+  )
   parts.defer(() => off.stop())
   const load = startLoad()
   parts.defer(() => load.stop())

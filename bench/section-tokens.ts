@@ -11,8 +11,8 @@ import { median, type SectionReport } from './table.ts'
 
 const CONNECTIONS = 8
 const PATH = '/v2/users/participant_admin'
-/** Requests are small and quick; a steady rate needs longer than a slice. */
-const SLICE_WEIGHT = 5
+/** Slices of a round, in short turns, so that both nodes share the machine's mood. */
+const TURNS = 10
 /** The part of the rate that authentication may leave at least. */
 const RATIO_WANTED = 0.7
 
@@ -41,14 +41,18 @@ async function measureTokens(options: BenchOptions): Promise<SectionReport> {
     open: await jobFor(without.ledgerUrl),
   }
   const rates: Record<keyof typeof jobs, number[]> = { token: [], open: [] }
-  const milliseconds = options.sliceMs * SLICE_WEIGHT
-  // The first turn warms up; it is not counted.
+  // The first round warms up; it is not counted.
   for (let round = 0; round <= options.rounds; round += 1) {
     options.say(`tokens, round ${round} of ${options.rounds}`)
-    for (const kind of ['token', 'open'] as const) {
-      const result = await load.run({ ...jobs[kind], milliseconds })
-      if (round > 0) rates[kind].push(rate(result))
+    const results: Record<keyof typeof jobs, LoadResult[]> = { token: [], open: [] }
+    for (let turn = 0; turn < TURNS; turn += 1) {
+      const order = turn % 2 === 0 ? (['token', 'open'] as const) : (['open', 'token'] as const)
+      for (const kind of order) {
+        results[kind].push(await load.run({ ...jobs[kind], milliseconds: options.sliceMs }))
+      }
     }
+    if (round === 0) continue
+    for (const kind of ['token', 'open'] as const) rates[kind].push(rateOf(results[kind]))
   }
   const ratio = median(rates.token.map((own, i) => own / (rates.open[i] as number)))
   return {
@@ -99,4 +103,8 @@ async function jobFor(url: string, token?: string): Promise<Omit<LoadJob, 'milli
   }
 }
 
-const rate = ({ pages, seconds }: LoadResult): number => pages / seconds
+function rateOf(results: LoadResult[]): number {
+  const sum = (read: (result: LoadResult) => number) =>
+    results.reduce((total, result) => total + read(result), 0)
+  return sum(({ pages }) => pages) / sum(({ seconds }) => seconds)
+}

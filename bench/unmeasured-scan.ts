@@ -12,9 +12,6 @@ import {
 import { createServer, listen, registerRoutes } from '../src/http/server.ts'
 import { scanRoutes } from '../src/scan/routes.ts'
 
-/** What a node has unless configured. */
-const CACHE_BYTES = 128 * 1024 * 1024
-
 const silent = () => {}
 const noLogger: FastifyBaseLogger = {
   level: 'silent',
@@ -22,9 +19,9 @@ const noLogger: FastifyBaseLogger = {
   ...{ silent, child: () => noLogger },
 }
 
-async function main(file: string): Promise<void> {
+async function main(file: string, cacheBytes: number): Promise<void> {
   const db = await openDb({ engine: 'sqlite', path: file })
-  const history = await openHistory({ db, cacheBytes: CACHE_BYTES })
+  const history = await openHistory({ db, cacheBytes })
   const app: FastifyInstance = createServer({
     logger: noLogger,
     errorHandler: plainErrorHandler,
@@ -41,7 +38,7 @@ async function main(file: string): Promise<void> {
       scanRoutes(scope, {
         history,
         pageSizeMax: 2_147_483_647,
-        compressedCacheBytes: CACHE_BYTES / 4,
+        compressedCacheBytes: cacheBytes / 4,
         softwareVersion: 'bench',
         listScans: () => [],
       }),
@@ -55,4 +52,4 @@ async function main(file: string): Promise<void> {
   process.stdout.write(`${JSON.stringify({ scanUrl: `${url}/api/scan` })}\n`)
 }
 
-await main(process.argv[2] as string)
+await main(process.argv[2] as string, Number(process.argv[3]))

@@ -44,7 +44,7 @@ export function measurePages(registry: Registry): NonNullable<ScanOptions['onPag
     protobuf_json: handlesOf(version, 'protobuf_json'),
   }))
   return ({ version, encoding }, sent) => {
-    const handle = handles[version]?.[encoding]
+    const handle = version === 'export' ? undefined : handles[version]?.[encoding]
     // A client that goes away in the middle has got updates, but no page.
     if (sent.isComplete) handle?.pages.inc()
     handle?.updates.inc(sent.updates)

@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
+import { runCommand } from '../../test/support/command.ts'
 import { caseNamed, configCases, requestFor, withFiles } from '../../test/support/config-files.ts'
 import { readConfig } from '../config/config.ts'
 import { ALL_PARTS } from '../config/parts.ts'
@@ -139,6 +140,28 @@ test('--explain prints each effective setting with its origin', async () => {
   assert.ok(settings.length > 60)
 })
 
+test('--explain shows no default of a block that is not in use', async () => {
+  const { output } = await check({}, {}, { explain: true })
+  assert.match(output, /^annals\.bindAddress +127\.0\.0\.1 +default$/m)
+  assert.doesNotMatch(output, /^(?:persistence|topup|scanClient|db|auth|# postgres)/m)
+  const used = await check(
+    { 'validator-values.yaml': 'persistence: { host: h }' },
+    {},
+    { explain: true },
+  )
+  assert.match(used.output, /^persistence\.port +5432 +default$/m)
+})
+
+test('the command ends with the code of the check', async (t) => {
+  using directory = withFiles({ 'v.yaml': 'contactPoint: 5\n', 'w.yaml': 'enableWallet: yes\n' })
+  const run = async (...args: string[]) =>
+    (await runCommand(t, ['check', ...args], { cwd: directory.dir, env: { PATH: '' } })).code
+  assert.deepEqual(
+    await Promise.all([run(), run('-f', 'v.yaml'), run('-f', 'w.yaml', '--strict')]),
+    [0, 2, 1],
+  )
+})
+
 const PLANTED = {
   onboarding: 'PLANTED-onboarding-7f3a',
   password: 'PLANTED-password-91bc',
@@ -210,6 +233,13 @@ additionalEnvVars:
       }
     }
   }
+})
+
+test('a secret that stands below its name is not shown', async () => {
+  const text = 'persistence:\n  secretOverrides:\n    postgresPassword:\n      [PLANTED]\n'
+  const { output } = await check({ 'participant-values.yaml': text }, {})
+  assert.match(output, /participant-values\.yaml:4:7 error/)
+  assert.ok(!output.includes('PLANTED'))
 })
 
 test('a configuration that is printed shows no secret', () => {

@@ -149,7 +149,7 @@ test('values that hold a secret, and secret variables, come from secrets of the 
   )
   const manifests = parseAllDocuments(output).map((document) => document.toJS())
   const { data } = manifests.find(({ kind }) => kind === 'ConfigMap')
-  assert.deepEqual(Object.keys(data).sort(), ['container.yaml', 'participant-values.yaml'])
+  assert.deepEqual(Object.keys(data).sort(), ['participant-values.yaml'])
   const { spec } = manifests.find(
     ({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 'annals',
   ).spec.template

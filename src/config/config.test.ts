@@ -6,7 +6,9 @@ import {
   errorsOf,
   names,
   readFiles,
+  withFiles,
 } from '../../test/support/config-files.ts'
+import { readConfig } from './config.ts'
 import type { Severity } from './problem.ts'
 
 for (const { name, files, env, expect, error_key, why } of configCases()) {
@@ -167,9 +169,17 @@ const RULES: RuleRow[] = [
     'nonSvValidatorTrustSingleScan',
   ],
   [
-    'scanClient needs a type',
+    'scanClient without a type reads from many scans',
     { without: ['scanAddress'], add: 'scanClient: { seedUrls: ["https://scan.x.net"] }' },
-    'scanClient.scanType',
+    null,
+  ],
+  [
+    'a list of seeds is not empty, whatever the type',
+    {
+      without: ['scanAddress'],
+      add: 'scanClient: { scanType: trust-single, scanAddress: "https://scan.x.net", seedUrls: [] }',
+    },
+    'scanClient.seedUrls',
   ],
   [
     'bft-custom scans need names',
@@ -415,6 +425,49 @@ const RULES: RuleRow[] = [
     'persistence.secretName',
   ],
   [
+    'an app that names no secret reads the default one',
+    {
+      without: ['persistence'],
+      add: 'persistence: { host: h }',
+      withoutParticipant: ['persistence'],
+      participant: 'persistence: { host: h, schema: participant, secretName: other-secrets }',
+    },
+    'persistence.secretName is other-secrets here and postgres-secrets by default in the validator values',
+  ],
+  [
+    'the server reads the secret of the apps',
+    {
+      without: ['persistence'],
+      add: 'persistence: { host: h }',
+      withoutParticipant: ['persistence'],
+      participant: 'persistence: { host: h, schema: participant }',
+      files: { 'postgres-values.yaml': 'persistence: { secretName: other-secrets }' },
+    },
+    'persistence.secretName is other-secrets here and postgres-secrets by default in the participant values',
+  ],
+  [
+    'the same password in two secrets is one password',
+    {
+      without: ['persistence'],
+      add: 'persistence: { host: h, secretName: other-secrets }',
+      files: {
+        'secrets/postgres-secrets/postgresPassword': 'same',
+        'secrets/other-secrets/postgresPassword': 'same',
+      },
+    },
+    null,
+  ],
+  [
+    'an empty database password is none',
+    { files: { 'secrets/postgres-secrets/postgresPassword': '\n' } },
+    'postgres-secrets/postgresPassword',
+  ],
+  [
+    'the participant of a node with a database has one',
+    { withoutParticipant: ['persistence'] },
+    'persistence is missing in the participant values',
+  ],
+  [
     'a port in quotes is refused',
     {
       withoutParticipant: ['persistence'],
@@ -576,6 +629,16 @@ const RULES: RuleRow[] = [
     'a sender of transfers is a party id',
     { add: `autoAcceptTransfers: { "${ALICE}": { fromParties: [bob] } }` },
     'autoAcceptTransfers.fromParties',
+  ],
+  [
+    'a sender of sweeps without settings is told',
+    { add: `walletSweep:\n  "${ALICE}":` },
+    'walletSweep',
+  ],
+  [
+    'a receiver without senders is told',
+    { add: `autoAcceptTransfers:\n  "${ALICE}":` },
+    'autoAcceptTransfers',
   ],
   [
     'senders are needed',
@@ -1023,6 +1086,101 @@ test('one mistake is told once', () => {
       [key],
     )
   }
+})
+
+test('what is malformed is not told to be empty, and what is missing not to be wrong', () => {
+  const seeds = changed({
+    without: ['scanAddress'],
+    add: 'scanClient: { scanType: bft-custom, seedUrls: [x], svNames: [1], threshold: 1 }',
+  })
+  assert.deepEqual(
+    errorsOf(seeds).map(({ path }) => path),
+    ['scanClient.seedUrls[0]', 'scanClient.svNames[0]'],
+  )
+  const migration = changed({ without: ['migration'], unset: ['MIGRATION_ID'] })
+  assert.deepEqual(
+    errorsOf(migration).map(({ key }) => key),
+    ['migration.id'],
+  )
+})
+
+test('a proxy that a variable sets wrongly is told once, with all that is wrong', () => {
+  const { problems } = changed({
+    env: { JAVA_TOOL_OPTIONS: '-Dhttps.proxyHost=http://p -Dhttps.proxyPort=1 -Dhttp.proxyUser=u' },
+  })
+  assert.deepEqual(
+    problems.filter(({ rule }) => rule === 'proxy').map(({ message }) => message),
+    [
+      'JAVA_TOOL_OPTIONS (additionalJvmOptions) sets a proxy wrongly at http.proxyUser: proxy authentication is unsupported.',
+      'JAVA_TOOL_OPTIONS (additionalJvmOptions) sets a proxy wrongly at https.proxyHost: the host must have no scheme and no port.',
+    ],
+  )
+})
+
+test('null in a later file takes out what an earlier one says', () => {
+  using directory = withFiles({
+    'a.yaml': `contactPoint: x\nautoAcceptTransfers:\n  "${ALICE}": { fromParties: ["${BOB}"] }\n`,
+    'b.yaml': `contactPoint:\nautoAcceptTransfers:\n  "${ALICE}":\n`,
+  })
+  const { config } = readConfig(
+    { cwd: directory.dir, env: {}, validatorValues: ['a.yaml', 'b.yaml'] },
+    { parts: [] },
+  )
+  assert.equal(config?.identity.contactPoint, '')
+  assert.deepEqual(config?.wallet.autoAccept, [])
+})
+
+test('HOCON in a values file is placed in that file', () => {
+  const text = [
+    'additionalEnvVars:',
+    '  - name: ADDITIONAL_CONFIG_A',
+    '    value: |',
+    `      ${V} {`,
+    '        automation.polling-interval = 5',
+    '      }',
+    `  - { name: ADDITIONAL_CONFIG_B, value: "${V}.enable-wallet = maybe" }`,
+    '  - name: ADDITIONAL_CONFIG_C',
+    '    value: >-',
+    `      ${V}.contact-point =`,
+    '      [x]',
+  ].join('\n')
+  const { problems } = readFiles({ 'validator-values.yaml': text })
+  assert.deepEqual(
+    problems
+      .filter(({ severity }) => severity === 'error')
+      .map(({ key, place }) => [key.replace(`${V}.`, ''), place?.line, place?.column]),
+    [
+      ['automation.polling-interval', 5, 39],
+      ['enable-wallet', 7, 98],
+      ['contact-point', 9, 12],
+    ],
+  )
+})
+
+test('a list in one variable is added to by the next', () => {
+  const users = `${V}.validator-wallet-users`
+  const { config } = readFiles(
+    {},
+    { ADDITIONAL_CONFIG_A: `${users} = [a]`, ADDITIONAL_CONFIG_B: `${users} += b` },
+  )
+  assert.deepEqual(config?.wallet.users, ['a', 'b'])
+})
+
+test('a reference to a secret wins over a text beside it', () => {
+  const item =
+    'name: CONTACT_POINT, value: text, valueFrom: { secretKeyRef: { name: s, key: contact } }'
+  const values = `additionalEnvVars: [{ ${item} }]\n`
+  const { config } = readFiles({ 'validator-values.yaml': values, 'secrets/s/contact': 'secret' })
+  assert.equal(config?.identity.contactPoint, 'secret')
+})
+
+test('the log level of the participant values holds where no other is given', () => {
+  const level = (validator: string) =>
+    readFiles({ 'participant-values.yaml': 'logLevel: ERROR', 'validator-values.yaml': validator })
+      .config?.logLevel
+  assert.equal(level('{}'), 'error')
+  assert.equal(level('logLevel: WARN'), 'warn')
+  assert.equal(level('{ logLevel: WARN, annals: { logLevel: debug } }'), 'debug')
 })
 
 test('all problems come at once, by file and line', () => {

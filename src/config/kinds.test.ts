@@ -114,7 +114,7 @@ const ROWS: Record<string, Row> = {
   count: {
     kind: count,
     good: ['0', '20000', '20000.0'],
-    bad: ['-5', '1500.5', 'many', '', '1e400'],
+    bad: ['-5', '1500.5', 'many', '', '1e400', '0x4E20', '0b1', ' 5', '1_000'],
   },
   decimal: {
     kind: decimal,

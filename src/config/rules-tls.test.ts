@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { makeCertificate } from '../../test/support/certificates.ts'
 import { caseNamed, readFiles, withFiles } from '../../test/support/config-files.ts'
 import { readConfig } from './config.ts'
 
@@ -126,6 +127,16 @@ test('files beside the values are found from another working directory', () => {
   })
 })
 
+test('an expired certificate of the server is refused, as at the start, and one of a client is a warning', () => {
+  const { files, env } = caseNamed('valid-tls-mutual-restricted')
+  const { cert, key } = makeCertificate({ name: 'old', validForDays: -1 })
+  const severityOf = (name: string) => {
+    const changed = { ...files, [`tls/${name}.crt`]: cert, [`tls/${name}.pem`]: key }
+    return readFiles(changed, env).problems.find(({ rule }) => rule === 'tls-expiry')?.severity
+  }
+  assert.deepEqual([severityOf('ledger-api'), severityOf('admin-client')], ['error', 'warning'])
+})
+
 const TLS = 'canton.participants.participant.ledger-api.tls'
 
 test('names of cipher suites and of groups are checked for their form', () => {
@@ -134,6 +145,8 @@ test('names of cipher suites and of groups are checked for their form', () => {
   for (const [ciphers, wrong] of [
     ['[]', true],
     ['["AES128"]', true],
+    ['["TLS_NO_SUCH_SUITE"]', true],
+    ['["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]', false],
     ['["TLS_AES_256_GCM_SHA384"]', false],
   ] as const) {
     const { config } = readFiles(files, {

@@ -14,6 +14,7 @@ import {
   port,
   sqlName,
   text,
+  timeLimit,
 } from './kinds.ts'
 
 /** A variable of the environment, and the keys of the values that it overrides. */
@@ -296,6 +297,20 @@ export const VARIABLES: readonly Variable[] = [
     doc: 'Token audience of the validator.',
   },
   {
+    name: 'SPLICE_APP_VALIDATOR_AUTH_JWKS_CONNECTION_TIMEOUT',
+    kind: timeLimit,
+    sets: ['validator:auth.jwks.connectionTimeout'],
+    example: '10s',
+    doc: 'Time to connect to the provider.',
+  },
+  {
+    name: 'SPLICE_APP_VALIDATOR_AUTH_JWKS_READ_TIMEOUT',
+    kind: timeLimit,
+    sets: ['validator:auth.jwks.readTimeout'],
+    example: '10s',
+    doc: 'Time to read the key set.',
+  },
+  {
     name: 'LEDGER_API_AUTH_AUDIENCE',
     kind: text,
     sets: ['participant:auth.targetAudience', `secret:${LEDGER_API_SECRET}/audience`],
@@ -344,6 +359,14 @@ export const VARIABLES: readonly Variable[] = [
     secret: true,
     example: '<client secret>',
     doc: 'Client secret of the validator.',
+  },
+  ...ledgerApiVariables(),
+  {
+    name: 'CANTON_PARTICIPANT_ADMIN_USER_NAME',
+    kind: text,
+    sets: ['participant:auth.secretOverrides.ledgerApiUser'],
+    example: 'm2mClientId@clients',
+    doc: 'Admin user of the ledger API, for the participant.',
   },
   {
     name: 'AUTH_URL',
@@ -404,6 +427,28 @@ export const VARIABLES: readonly Variable[] = [
     doc: 'Log level of the node.',
   },
 ]
+
+/** The entries of the ledger API secret, as a chart hands them to the container of the validator. */
+function ledgerApiVariables(): Variable[] {
+  return (
+    [
+      ['USER_NAME', 'ledger-api-user', text, 'm2mClientId@clients'],
+      ['URL', 'url', httpUrl, 'https://acme.eu.auth0.example/.well-known/openid-configuration'],
+      ['CLIENT_ID', 'client-id', text, 'm2mClientId'],
+      ['CLIENT_SECRET', 'client-secret', text, '<client secret>'],
+      ['AUDIENCE', 'audience', text, 'https://ledger-api.acme.example'],
+      ['SCOPE', 'scope', text, 'daml_ledger_api'],
+      ['TOKEN', 'token', text, '<token>'],
+    ] as const
+  ).map(([name, entry, kind, example]) => ({
+    name: `SPLICE_APP_VALIDATOR_LEDGER_API_AUTH_${name}`,
+    kind,
+    sets: [`secret:${LEDGER_API_SECRET}/${entry}`],
+    example,
+    doc: `Entry \`${entry}\` of the secret \`${LEDGER_API_SECRET}\`.`,
+    ...(/SECRET|TOKEN/.test(name) ? { secret: true as const } : {}),
+  }))
+}
 
 export type SecretEntry = {
   readonly secret: string

@@ -15,6 +15,7 @@ function composeOf(request: DeployRequest): any {
   return parse(composeYaml(request))
 }
 
+const START = ['start', '--empty', '--bind', '0.0.0.0', '--data', '/var/lib/annals']
 const SERVER = { ...ON_POSTGRES, postgres: { db: { volumeSize: '50Gi' } } }
 
 test('a node on defaults has a volume, loopback ports and a health check', () => {
@@ -27,7 +28,8 @@ test('a node on defaults has a volume, loopback ports and a health check', () =>
   assert.deepEqual(file.volumes, { data: {} })
   assert.deepEqual(annals.volumes, [{ type: 'volume', source: 'data', target: '/var/lib/annals' }])
   assert.match(annals.healthcheck.test.join(' '), /http:\/\/127\.0\.0\.1:5003\/readyz/)
-  assert.match(file.configs['container.yaml'].content, /bindAddress: 0\.0\.0\.0/)
+  assert.deepEqual(annals.command, START)
+  assert.equal(file.configs, undefined)
   assert.deepEqual(Object.keys(file.services), ['annals'])
 })
 
@@ -39,9 +41,8 @@ test('values files are named, not copied', () => {
       ({ target }: { target: string }) => target === '/etc/annals/values/validator-values.yaml',
     ),
   )
-  assert.deepEqual(file.services.annals.command.slice(0, 4), [
-    'start',
-    '--empty',
+  assert.deepEqual(file.services.annals.command.slice(0, START.length + 2), [
+    ...START,
     '-f',
     '/etc/annals/values/validator-values.yaml',
   ])

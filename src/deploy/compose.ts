@@ -7,8 +7,6 @@ import {
 } from './compose-secrets.ts'
 import {
   CONTAINER_USER,
-  CONTAINER_VALUES,
-  containerValues,
   DATA_DIRECTORY,
   keepsData,
   nameValues,
@@ -55,7 +53,7 @@ export function composeFile(request: DeployRequest): object {
   return {
     name: NODE,
     services,
-    configs: literal(configs(request)),
+    ...(request.values.length === 0 ? {} : { configs: literal(configs(request)) }),
     ...(secrets.length === 0
       ? {}
       : {
@@ -104,10 +102,14 @@ function nodeService(
       ? {}
       : // A name without a value takes the text from the environment of compose.
         { environment: environment.map(({ name }) => name) }),
-    configs: [...named.map(({ name }) => name), CONTAINER_VALUES].map((name) => ({
-      source: name,
-      target: `${VALUES_DIRECTORY}/${name}`,
-    })),
+    ...(named.length === 0
+      ? {}
+      : {
+          configs: named.map(({ name }) => ({
+            source: name,
+            target: `${VALUES_DIRECTORY}/${name}`,
+          })),
+        }),
     ...(own.length === 0 ? {} : { secrets: own }),
     ...mounts(request),
     healthcheck: healthCheck(request),
@@ -191,10 +193,7 @@ function databaseVolume({ host, volume }: DatabaseServer): string {
 }
 
 function configs(request: DeployRequest): object {
-  return {
-    ...Object.fromEntries(nameValues(request).map(({ name, path }) => [name, { file: path }])),
-    [CONTAINER_VALUES]: { content: containerValues(request) },
-  }
+  return Object.fromEntries(nameValues(request).map(({ name, path }) => [name, { file: path }]))
 }
 
 /** Compose replaces variables in every text; what we write is meant as it stands. */

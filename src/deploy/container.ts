@@ -1,13 +1,12 @@
 import { basename, isAbsolute, posix } from 'node:path'
-import { stringify } from 'yaml'
 import { DeployError, type DeployRequest, type GivenFile, type GivenValues } from './request.ts'
 
 /** Of the node's image; deploy/Dockerfile makes the same user. */
 export const CONTAINER_USER = 1001
 export const DATA_DIRECTORY = '/var/lib/annals'
 export const VALUES_DIRECTORY = '/etc/annals/values'
-/** Written by us and read last of the validator values, so that it wins. */
-export const CONTAINER_VALUES = 'container.yaml'
+/** Loopback would be the container alone. */
+const BIND_ADDRESS = '0.0.0.0'
 /** The node answers what is under way for ten seconds before it closes its databases. */
 export const STOP_SECONDS = 30
 
@@ -33,23 +32,9 @@ export function nameValues({ values }: DeployRequest): NamedValues[] {
   const names = values.map(({ path }) => basename(path).replaceAll(/[^\w.-]/g, '_'))
   return values.map((given, index) => {
     const name = names[index] as string
-    const isUnique =
-      names.indexOf(name) === names.lastIndexOf(name) &&
-      name !== CONTAINER_VALUES &&
-      !name.startsWith('..')
+    const isUnique = names.indexOf(name) === names.lastIndexOf(name) && !name.startsWith('..')
     return { ...given, name: isUnique ? name : `${given.app}-${index + 1}.yaml` }
   })
-}
-
-/** Settings that only hold in the container. */
-export function containerValues({ config, values }: DeployRequest): string {
-  // With validator values of any kind a node that joins is held to what those must say.
-  if (config.network !== undefined && !values.some(({ app }) => app === 'validator')) {
-    throw new DeployError(
-      'The network is named by variables alone, and in a container the node has validator values too. Write validatorPartyHint, nodeIdentifier, validatorWalletUsers and auth to a file and name it with -f.',
-    )
-  }
-  return stringify({ annals: { bindAddress: '0.0.0.0', dataDir: DATA_DIRECTORY } })
 }
 
 /** What the image is started with; its entry point is the program. */
@@ -58,6 +43,12 @@ export function startArguments(
   secretsDirectory: string | undefined,
 ): string[] {
   const named = nameValues(request)
+  const beside = request.files.find(({ written }) => !isAbsolute(written))
+  if (named.length === 0 && beside !== undefined) {
+    throw new DeployError(
+      `The configuration names the file ${beside.written}, and without values files there is nothing beside which it could lie. Write an absolute path.`,
+    )
+  }
   const filesOf = (app: GivenValues['app']) =>
     named.filter((given) => given.app === app).map(({ name }) => name)
   const flags = (flag: string, names: string[]) =>
@@ -65,7 +56,8 @@ export function startArguments(
   return [
     'start',
     '--empty',
-    ...flags('-f', [...filesOf('validator'), CONTAINER_VALUES]),
+    ...['--bind', BIND_ADDRESS, '--data', DATA_DIRECTORY],
+    ...flags('-f', filesOf('validator')),
     ...flags('-p', filesOf('participant')),
     ...(secretsDirectory === undefined ? [] : ['--secrets', secretsDirectory]),
     ...(request.isLenient ? ['--lenient'] : []),

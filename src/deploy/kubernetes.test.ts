@@ -193,9 +193,7 @@ test('two files of one name stay apart, in order', () => {
   const twice = { ...request, values: [given, { ...given, path: 'other/validator-values.yaml' }] }
   assert.deepEqual(
     containerOf(manifestsOf(twice)).args.filter((arg: string) => arg.endsWith('.yaml')),
-    ['validator-1.yaml', 'validator-2.yaml', 'container.yaml'].map(
-      (name) => `/etc/annals/values/${name}`,
-    ),
+    ['validator-1.yaml', 'validator-2.yaml'].map((name) => `/etc/annals/values/${name}`),
   )
 })
 
@@ -216,6 +214,10 @@ function readInContainer(request: DeployRequest, env: Record<string, string>): N
       validatorValues: paths('-f'),
       participantValues: paths('-p'),
       secrets: args.includes('--secrets') ? 'secrets' : undefined,
+      flags: {
+        'annals.bindAddress': { flag: '--bind', value: args[args.indexOf('--bind') + 1] ?? '' },
+        'annals.dataDir': { flag: '--data', value: args[args.indexOf('--data') + 1] ?? '' },
+      },
     },
     { parts: ALL_PARTS },
   )
@@ -233,6 +235,7 @@ for (const [title, files, env] of [
   ['defaults', {}, {}],
   ['PostgreSQL', { ...valuesFiles(ON_POSTGRES), ...PASSWORD_FILE }, {}],
   ['variables', {}, { LOG_LEVEL: 'DEBUG' }],
+  ['a network that variables alone name', {}, JOINING],
   [
     'tokens of the ledger API',
     valuesFiles({ participant: { auth: { jwksUrl: 'https://a.example', targetAudience: 'a' } } }),
@@ -417,10 +420,6 @@ test('variables of the values that come from the cluster stay references', () =>
   ])
 })
 
-test('a network that variables alone name is refused, because the container adds validator values', () => {
-  assert.throws(() => kubernetesYaml(deploymentOf({}, JOINING)), /name it with -f/)
-})
-
 test('a port that is to be picked is refused', () => {
   const request = deploymentOf(valuesFiles({ validator: { annals: { ports: { scan: 0 } } } }))
   assert.throws(() => kubernetesYaml(request), /annals\.ports\.scan is 0/)
@@ -428,7 +427,7 @@ test('a port that is to be picked is refused', () => {
 
 test('certificates come from a secret, where the configuration looks for them', () => {
   const request = {
-    ...deploymentOf({}),
+    ...deploymentOf(valuesFiles({ validator: { contactPoint: 'ops' } })),
     files: [
       { written: 'tls/server.crt', path: '/home/me/tls/server.crt' },
       { written: '/certs/ca.crt', path: '/certs/ca.crt' },
@@ -446,4 +445,5 @@ test('certificates come from a secret, where the configuration looks for them', 
   assert.match(kubernetesYaml(request), /--from-file=1-server\.crt=\/home\/me\/tls\/server\.crt/)
   const above = { ...request, files: [{ written: '../tls/ca.crt', path: '/tls/ca.crt' }] }
   assert.throws(() => kubernetesYaml(above), /Write an absolute path/)
+  assert.throws(() => kubernetesYaml({ ...request, values: [] }), /without values files/)
 })

@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import {
   CONTAINER_USER,
-  CONTAINER_VALUES,
-  containerValues,
   DATA_DIRECTORY,
   keepsData,
   type NamedValues,
@@ -64,10 +62,7 @@ function valuesMap(request: DeployRequest): object {
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { name: VALUES_SECRET, labels: LABELS },
-    data: {
-      ...Object.fromEntries(open.map(({ name, text }) => [name, text])),
-      [CONTAINER_VALUES]: containerValues(request),
-    },
+    data: Object.fromEntries(open.map(({ name, text }) => [name, text])),
   }
 }
 
@@ -235,5 +230,5 @@ function itemOf({ name }: NamedValues): object {
 function hashOf(request: DeployRequest): string {
   const hash = createHash('sha256')
   for (const { text, holdsSecret } of request.values) hash.update(holdsSecret ? '' : text)
-  return hash.update(containerValues(request)).digest('hex').slice(0, 16)
+  return hash.digest('hex').slice(0, 16)
 }

@@ -230,7 +230,8 @@ export const actorOf = (request: FastifyRequest): Actor => {
 }
 
 /** Any range that takes JSON is enough; which one the client likes best does not matter. */
-const acceptsJson = (accept = '*/*'): boolean =>
+const acceptsJson = (accept: string | undefined): boolean =>
+  accept === undefined ||
   accept
     .split(',')
     .some(

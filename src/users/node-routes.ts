@@ -23,13 +23,19 @@ export const nodeRoutes = async (
   const version = {
     version: LEDGER_API_VERSION,
     features: {
-      experimental: { staticTime: { supported: false } },
+      experimental: {
+        staticTime: { supported: false },
+        commandInspectionService: { supported: false },
+      },
       userManagement: {
         supported: true,
         maxRightsPerUser: RIGHTS_PER_USER_MAX,
         maxUsersPageSize: USERS_PAGE_MAX,
       },
       partyManagement: { maxPartiesPageSize: PARTIES_PAGE_MAX },
+      // This API has neither streams with checkpoints nor packages, but clients rely on the fields.
+      offsetCheckpoint: { maxOffsetCheckpointEmissionDelay: { seconds: 0, nanos: 0 } },
+      packageFeature: { maxVettedPackagesPageSize: 0 },
     },
   }
   const synchronizers = {

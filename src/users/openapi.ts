@@ -124,13 +124,20 @@ const operations: Record<string, Operation> = {
     answer: closed({
       version: text,
       features: closed({
-        experimental: closed({ staticTime: closed({ supported: flag }) }),
+        experimental: closed({
+          staticTime: closed({ supported: flag }),
+          commandInspectionService: closed({ supported: flag }),
+        }),
         userManagement: closed({
           supported: flag,
           maxRightsPerUser: count,
           maxUsersPageSize: count,
         }),
         partyManagement: closed({ maxPartiesPageSize: count }),
+        offsetCheckpoint: closed({
+          maxOffsetCheckpointEmissionDelay: closed({ seconds: count, nanos: count }),
+        }),
+        packageFeature: closed({ maxVettedPackagesPageSize: count }),
       }),
     }),
   },
