@@ -38,7 +38,7 @@ ${EXIT_CODES_HELP}`
 
 /** annals audit: who changed what, newest first. */
 export const auditCommand = (context: CliContext): Command =>
-  connectionOptions(new Command('audit').description('list administrative changes, newest first'))
+  connectionOptions(new Command('audit').description('List administrative changes, newest first.'))
     .option('--user <id>', 'of this user')
     .option('--idp <id>', 'of this identity provider')
     .option('--party <id>', 'of this party')

@@ -35,7 +35,7 @@ ${EXIT_CODES_HELP}`
 /** annals idps …: administration of identity providers over the ledger API of a running node. */
 export const idpsCommand = (context: CliContext): Command => {
   const idps = new Command('idps')
-    .description('administer the identity providers of a node')
+    .description('Administer the identity providers of a node.')
     .addHelpText('after', EXAMPLES)
   const sub = (name: string, description: string): Command =>
     connectionOptions(idps.command(name).description(description))

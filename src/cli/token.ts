@@ -21,7 +21,7 @@ tokens from it. Whoever can read the key in that directory can make tokens for a
 /** annals token: a development token, made with the node's own key. */
 export const tokenCommand = (context: CliContext): Command =>
   addSourceOptions(addDataOption(new Command('token')))
-    .description('print a development token for a node without an identity provider')
+    .description('Print a development token for a node without an identity provider.')
     .option('--user <id>', 'user of the token', 'participant_admin')
     .option('--ttl <duration>', 'how long it lives: 90s, 15m, 1h, 7d', '1h')
     .addHelpText('after', EXAMPLES)

@@ -39,7 +39,7 @@ ${EXIT_CODES_HELP}`
 /** annals users …: administration of users over the ledger API of a running node. */
 export const usersCommand = (context: CliContext): Command => {
   const users = new Command('users')
-    .description('administer the users of a node')
+    .description('Administer the users of a node.')
     .addHelpText('after', EXAMPLES)
 
   const sub = (name: string, description: string): Command =>

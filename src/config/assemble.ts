@@ -309,11 +309,17 @@ function scanConnectionOf({ settings }: RuleContext): Config.ScanConnection {
       : { mode: 'bft', seedUrls: [url] }
   }
   const mode = scanMode({ settings })
-  // Beside scanClient only a variable can give an address, and variables win over the values.
-  const seedUrls =
-    address === undefined ? (value<string[]>('scanClient.seedUrls') ?? []) : [String(address.value)]
-  if (mode === 'trust-single')
-    return { mode, url: String(address?.value ?? value('scanClient.scanAddress')) }
+  // Beside scanClient in the values only a variable can give an address. It wins over them, and HOCON over it.
+  const given = (path: string) => {
+    const setting = settings.get('validator', path)
+    return setting?.name.startsWith('canton.') === true ? setting : undefined
+  }
+  const seeds = given('scanClient.seedUrls')?.value ?? (address && [String(address.value)])
+  const seedUrls = (seeds as string[] | undefined) ?? value<string[]>('scanClient.seedUrls') ?? []
+  if (mode === 'trust-single') {
+    const single = given('scanClient.scanAddress') ?? address
+    return { mode, url: String(single?.value ?? value('scanClient.scanAddress')) }
+  }
   if (mode === 'bft') return { mode, seedUrls }
   return {
     mode,

@@ -1157,6 +1157,44 @@ test('HOCON in a values file is placed in that file', () => {
   )
 })
 
+test('the variables of a deployed container are taken as they are', () => {
+  const scan = `${V}.scan-client`
+  const read = (text: string) =>
+    changed({ env: { ADDITIONAL_CONFIG_BFT_SCAN: text, TRUSTED_SCAN_URL: 'https://scan.y.net' } })
+  const many = read(
+    `${scan}.type = "bft"\n${scan}.seed-urls = [ \${_scan.admin-api.address}, "https://scan.z.net" ]`,
+  )
+  assert.deepEqual(errorsOf(many), [])
+  assert.deepEqual(many.config?.network?.scan, {
+    mode: 'bft',
+    seedUrls: ['https://scan.y.net', 'https://scan.z.net'],
+  })
+  const one = read(`${scan} { type = trust-single, url = "https://scan.z.net" }`)
+  assert.deepEqual(one.config?.network?.scan, { mode: 'trust-single', url: 'https://scan.z.net' })
+})
+
+test('the variables of compose without a provider are no error', () => {
+  const { config, problems } = readFiles(
+    {},
+    {
+      LEDGER_API_AUTH_AUDIENCE: 'https://ledger_api.example.com',
+      VALIDATOR_AUTH_AUDIENCE: 'https://validator.example.com',
+      AUTH_JWKS_URL: '',
+    },
+  )
+  assert.deepEqual(
+    problems.map(({ severity, rule }) => [severity, rule]),
+    [
+      ['warning', 'no-key-set'],
+      ['warning', 'no-key-set'],
+    ],
+  )
+  assert.equal(config?.auth.participant, undefined)
+  const half = readFiles({}, { AUTH_JWKS_URL: 'https://a.example/jwks' })
+  assert.ok(errorsOf(half).every(({ rule }) => rule === 'required'))
+  assert.equal(errorsOf(half).length, 2)
+})
+
 test('a list in one variable is added to by the next', () => {
   const users = `${V}.validator-wallet-users`
   const { config } = readFiles(

@@ -11,6 +11,8 @@ import type { Sources } from './sources.ts'
 import type { Entry, Located, Place, Source } from './tree.ts'
 import { HOCON_PREFIX, SECRET_ENTRIES, VARIABLES, type Variable } from './variables.ts'
 
+/** How the files of the reference images call the trusted scan. */
+const REFERENCE_SCAN = '_scan.admin-api.address'
 /** Linux passes no longer variable to a process. */
 const VARIABLE_LENGTH_MAX = 128 * 1024
 
@@ -215,6 +217,8 @@ function gatherHocon(gathering: Gathering, variables: readonly NamedText[]): voi
   for (const tree of rest) mergeInto(first, tree)
   try {
     const texts = new Map(variables.map(({ name, text }) => [name, text]))
+    const scan = gathering.settings.value<string>('validator', 'scanAddress')
+    if (scan !== undefined) texts.set(REFERENCE_SCAN, scan)
     const { tree, unresolved } = resolveHocon(first, (name) => texts.get(name))
     for (const { name, place } of unresolved) problems.push(unresolvedProblem(name, place))
     checkHocon(gathering, tree)

@@ -6,6 +6,7 @@ import {
   isWritten,
   nameOf,
   otherApp,
+  placeInValues,
   type RuleContext,
   subjectAt,
   subjectOf,
@@ -58,6 +59,16 @@ function checkAuthBlock(context: RuleContext, app: App): void {
     return
   }
   if (isMalformed(context, app, 'auth')) return
+  // The variables of compose name audiences also where nothing is checked.
+  const isInValues = placeInValues(context, app, 'auth') !== undefined
+  if (!isInValues && !isWritten(context, app, 'auth.jwksUrl')) {
+    tell(context, 'warning', {
+      rule: 'no-key-set',
+      about: subjectAt(context, app, `auth.${audience}`),
+      message: `auth.${audience} of the ${app} has no effect, because AUTH_JWKS_URL (auth.jwksUrl) is not given: the node takes the tokens of its own development key.`,
+    })
+    return
+  }
   for (const name of ['jwksUrl', audience]) {
     if (isWritten(context, app, `auth.${name}`)) continue
     tell(context, 'error', {

@@ -178,9 +178,11 @@ export function checkScanConnection(context: RuleContext): void {
   const { settings } = context
   const single = settings.get('validator', 'nonSvValidatorTrustSingleScan')
   if (settings.placeOf('validator', 'scanClient') !== undefined) {
+    // A setting in HOCON wins over both forms.
+    const isInValues = placeInValues(context, 'validator', 'scanClient') !== undefined
     for (const key of ['scanAddress', 'nonSvValidatorTrustSingleScan']) {
       const place = placeInValues(context, 'validator', key)
-      if (place === undefined) continue
+      if (place === undefined || !isInValues) continue
       tell(context, 'error', {
         rule: 'scan-client',
         about: { key, path: key, place },

@@ -26,8 +26,8 @@ test('an unquoted star is told at its key, with the remedy', () => {
 
 const BROKEN: [fact: string, text: string, line: number][] = [
   ['a tab that indents', 'migration:\n\tid: 3\n', 2],
-  ['a quote that is never closed', 'contactPoint: "x\nenableWallet: true\n', 3],
-  ['a bracket that is never closed', 'validatorWalletUsers: [a, b\nenableWallet: true\n', 2],
+  ['a quote that is never closed', 'contactPoint: "x\nenableWallet: true\n', 1],
+  ['a bracket that is never closed', 'validatorWalletUsers: [a, b\nenableWallet: true\n', 1],
   ['an indentation that fits nothing', 'migration:\n    id: 3\n  migrating: false\n', 3],
   ['a line without a colon', 'contactPoint: x\nenableWallet\n', 2],
   ['a template that was not rendered', 'migration:\n  id: {{ .Values.id }}\n', 2],
@@ -37,11 +37,21 @@ for (const [fact, text, line] of BROKEN) {
   test(`${fact} is a problem with its line`, () => {
     const errors = errorsOf(readFiles({ [VALUES]: text }))
     assert.ok(
-      errors.some(({ place }) => place !== undefined && Math.abs(place.line - line) <= 1),
+      errors.some(({ place }) => place?.line === line),
       JSON.stringify(errors),
     )
   })
 }
+
+test('what is never closed is told where it opens, however long the file goes on', () => {
+  const rest = 'enableWallet: true\n'.concat('# more\n'.repeat(9), 'nodeIdentifier: x\n')
+  for (const open of ['"x', "'x", '[x', '{ x: 1', '[ "a", [b ]']) {
+    const problem = only({ [VALUES]: `migration:\n  id: ${open}\n${rest}` })
+    assert.equal(problem.key, 'migration.id')
+    assert.equal(problem.at[0], 2)
+    assert.match(problem.message, /never closed/)
+  }
+})
 
 test('a key that is given twice is refused at the second', () => {
   const problem = only({ [VALUES]: 'contactPoint: a\nenableWallet: true\ncontactPoint: b\n' })

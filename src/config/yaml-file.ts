@@ -2,6 +2,7 @@ import {
   type Alias,
   type Document,
   isAlias,
+  isCollection,
   isMap,
   isScalar,
   isSeq,
@@ -9,6 +10,8 @@ import {
   type Node,
   type Pair,
   parseAllDocuments,
+  visit,
+  type YAMLParseError,
 } from 'yaml'
 import type { Problem } from './problem.ts'
 import type { Entry, Member, Place, Source } from './tree.ts'
@@ -51,11 +54,38 @@ function syntaxProblems(source: Source, lines: LineCounter, document: Document.P
   const byLine = new Map<number | undefined, Problem>()
   for (const error of document.errors) {
     if (byLine.size === SYNTAX_PROBLEMS_MAX) break
-    const { code, message, pos } = error
-    const problem = syntaxProblem(source, lines, { offset: pos[0], code, message })
+    const opened = openedAt(document, error)
+    const problem =
+      opened === undefined
+        ? syntaxProblem(source, lines, {
+            offset: error.pos[0],
+            code: error.code,
+            message: error.message,
+          })
+        : syntaxProblem(source, lines, { offset: opened, code: 'UNCLOSED', message: '' })
     if (!byLine.has(problem.place?.line)) byLine.set(problem.place?.line, problem)
   }
   return [...byLine.values()]
+}
+
+/** What is never closed goes on to the end of the file; it is told where it opens. */
+function openedAt(
+  document: Document.Parsed,
+  { code, message, pos: [at] }: YAMLParseError,
+): number | undefined {
+  const isQuote = code === 'MISSING_CHAR' && message.includes('quote')
+  if (!isQuote && !message.startsWith('Flow ')) return undefined
+  let opened: number | undefined
+  visit(document, {
+    Node: (_, node) => {
+      const [start, , end] = (node as Node).range ?? [0, 0, 0]
+      const fits = isQuote
+        ? isScalar(node) && String(node.type).startsWith('QUOTE')
+        : isCollection(node) && node.flow === true
+      if (fits && start < at && at <= end + 1) opened = start
+    },
+  })
+  return opened
 }
 
 type Converter = {
@@ -178,6 +208,7 @@ const HINTS: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: 'Keep one of the two.',
   TAB_AS_INDENT: 'Indent with blanks, not with tabs.',
   MISSING_CHAR: 'Close the quote or the bracket.',
+  UNCLOSED: 'Close it.',
   BAD_INDENT: 'Indent it like its neighbours.',
 }
 
@@ -211,6 +242,7 @@ function plainReason(code: string, message: string): string {
     BAD_ALIAS: 'an unquoted * begins an alias, and no such anchor exists',
     TAB_AS_INDENT: 'a tab is used to indent',
     MISSING_CHAR: 'a quote, bracket or blank is missing',
+    UNCLOSED: 'a quote, bracket or brace is never closed',
     UNEXPECTED_TOKEN: 'something stands where nothing may stand',
     BAD_INDENT: 'the indentation fits nothing',
     BLOCK_AS_IMPLICIT_KEY: 'a block stands where a single value is expected',

@@ -125,7 +125,7 @@ test('certificates are mounted where the configuration looks for them', () => {
     { written: 'tls/server.crt', path: '/home/me/tls/server.crt' },
     { written: '/certs/ca.crt', path: '/certs/ca.crt' },
   ]
-  const { annals } = composeOf({ ...deploymentOf({}), files }).services
+  const { annals } = composeOf({ ...deploymentOf(valuesFiles(ON_POSTGRES)), files }).services
   assert.deepEqual(
     annals.volumes.slice(1).map(({ source, target }: Record<string, string>) => [source, target]),
     [

@@ -74,7 +74,7 @@ export function measureRequests(app: FastifyInstance, options: RequestMetricsOpt
     buckets: sizeBuckets,
   })
   // Bounded by the routes that we register and the methods that Node can read.
-  const routes = new Map<string, RouteMeasures>()
+  const routes = new Map<string, Map<string, RouteMeasures>>()
 
   function operationOf(method: string, path: string): string {
     if (path === 'unknown') return path
@@ -84,8 +84,8 @@ export function measureRequests(app: FastifyInstance, options: RequestMetricsOpt
   }
 
   function measuresOf(method: string, path: string): RouteMeasures {
-    const key = `${method} ${path}`
-    const known = routes.get(key)
+    const methods = routes.get(path) ?? new Map<string, RouteMeasures>()
+    const known = methods.get(method)
     if (known !== undefined) return known
     const labels = { http_service: service, operation: operationOf(method, path) }
     const made: RouteMeasures = {
@@ -94,7 +94,7 @@ export function measureRequests(app: FastifyInstance, options: RequestMetricsOpt
       responseBytes: responseBytes.labels(labels),
       outcomes: new Map(),
     }
-    routes.set(key, made)
+    routes.set(path, methods.set(method, made))
     return made
   }
 

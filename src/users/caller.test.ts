@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import Fastify from 'fastify'
 import { forEachEngine } from '../../test/support/engines.ts'
 import {
   AUDIENCE,
@@ -18,7 +19,16 @@ import {
   providerBody,
 } from '../../test/support/ledger-world.ts'
 import type { Db } from '../db/db.ts'
-import { type Caller, canActAs, canExecuteAs, canReadAs, tokenOf } from './caller.ts'
+import {
+  authenticationOff,
+  type Caller,
+  canActAs,
+  canExecuteAs,
+  canReadAs,
+  guardChange,
+  tokenOf,
+} from './caller.ts'
+import { unauthenticated } from './errors.ts'
 import type { Right } from './user.ts'
 
 const ME = '/v2/authenticated-user'
@@ -190,6 +200,30 @@ test('a token comes as a bearer token or as a sub-protocol, and never twice', ()
   ]) {
     assert.throws(() => tokenOf(headers), { code: 'UNAUTHENTICATED' }, headers.join())
   }
+})
+
+test('a change makes callers be read again, a refused one does not', async () => {
+  let forgotten = 0
+  const app = Fastify()
+  const forget = () => {
+    forgotten += 1
+  }
+  const refuse = () => Promise.reject(unauthenticated('no token'))
+  const open = { ...authenticationOff, forget }
+  app.post(
+    '/open',
+    guardChange(open, () => {}),
+    async () => ({}),
+  )
+  app.post(
+    '/shut',
+    guardChange({ authenticate: refuse, forget }, () => {}),
+    async () => ({}),
+  )
+  await app.inject({ method: 'POST', url: '/shut' })
+  assert.equal(forgotten, 0)
+  await app.inject({ method: 'POST', url: '/open' })
+  assert.equal(forgotten, 1)
 })
 
 test('rights of parties include one another as the protocol says', () => {

@@ -211,8 +211,9 @@ export const guardChange = (
   check: (caller: Caller, request: FastifyRequest) => void,
 ): { onRequest: onRequestAsyncHookHandler; onSend: onSendAsyncHookHandler } => ({
   ...guard(authentication, check),
-  onSend: async (_request, _reply, payload) => {
-    authentication.forget()
+  onSend: async (request, _reply, payload) => {
+    // Whoever was refused has changed nothing, and must not make all others be read again.
+    if (request.caller !== undefined) authentication.forget()
     return payload
   },
 })
