@@ -4,11 +4,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { openDb } from '../src/db/open.ts'
 import { openHistory } from '../src/history/history.ts'
-import {
-  methodNotAllowed,
-  plainErrorHandler,
-  plainNotFoundHandler,
-} from '../src/http/plain-error.ts'
+import { methodNotAllowed, plainErrors } from '../src/http/plain-error.ts'
 import { createServer, listen, registerRoutes } from '../src/http/server.ts'
 import { scanRoutes } from '../src/scan/routes.ts'
 
@@ -24,8 +20,7 @@ async function main(file: string, cacheBytes: number): Promise<void> {
   const history = await openHistory({ db, cacheBytes })
   const app: FastifyInstance = createServer({
     logger: noLogger,
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
+    errors: plainErrors,
   })
   // A node answers with the same header.
   app.addHook('onRequest', (_request, reply, done) => {

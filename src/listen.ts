@@ -8,17 +8,17 @@ import { type AppStatus, probeRoutes, statusRoutes } from './health/routes.ts'
 import {
   addTraceIds,
   LEDGER_BODY_BYTES_MAX,
-  ledgerErrorHandler,
+  ledgerErrors,
   ledgerMethodNotAllowed,
-  ledgerNotFoundHandler,
 } from './http/ledger-error.ts'
-import { methodNotAllowed, plainErrorHandler, plainNotFoundHandler } from './http/plain-error.ts'
+import { methodNotAllowed, plainErrors } from './http/plain-error.ts'
 import { measureRequests, type OperationIds, operationIds } from './http/request-metrics.ts'
 import { createServer, listen, registerRoutes } from './http/server.ts'
 import {
   type Certificates,
   followCertificates,
   readTlsOptions,
+  refuseUntrustedClients,
   type ServerTls,
 } from './http/tls.ts'
 import { type AppName, appLabels } from './metrics/app-labels.ts'
@@ -114,8 +114,7 @@ export async function buildLedgerApp(
   const app = createServer({
     logger: log,
     bodyBytesMax: LEDGER_BODY_BYTES_MAX,
-    errorHandler: ledgerErrorHandler,
-    notFoundHandler: ledgerNotFoundHandler,
+    errors: ledgerErrors,
     isSlashTolerant: true,
     ...(tls === undefined ? {} : { tls: readTlsOptions(tls) }),
   })
@@ -137,7 +136,10 @@ export async function buildLedgerApp(
     await scope.register(metricsRoutes(registry))
   }
   await registerRoutes(app, { routes, methodNotAllowed: ledgerMethodNotAllowed })
-  const certificates = tls && followCertificates(app.server as unknown as TlsServer, tls, log)
+  if (tls === undefined) return { app, certificates: undefined }
+  const server = app.server as unknown as TlsServer
+  if (tls.clientAuth === 'optional') refuseUntrustedClients(server)
+  const certificates = followCertificates(server, tls, log)
   return { app, certificates }
 }
 
@@ -157,8 +159,7 @@ export async function openPort(
 function createPlainServer(around: Surroundings, name: PortName): FastifyInstance {
   return createServer({
     logger: around.logs.named(`annals.${name}`),
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
+    errors: plainErrors,
   })
 }
 

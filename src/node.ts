@@ -108,8 +108,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
   const validator = await open('validator', await buildValidatorApp(around))
 
-  const appDatabase = await openMeasured(config, 'app', { registry, health, parts })
-  const participantDatabase = await openMeasured(config, 'participant', { registry, health, parts })
+  const appDatabase = await openMeasured(config, 'app', { log, registry, health, parts })
+  const participantDatabase = await openMeasured(config, 'participant', {
+    log,
+    registry,
+    health,
+    parts,
+  })
   const participant = await openParticipant(participantDatabase.db, {
     migrationId: config.migration.id,
     partyHint: config.identity.partyHint,
@@ -202,9 +207,11 @@ function startHealth(log: Logger, registry: Registry): Health {
 async function openMeasured(
   config: NodeConfig,
   name: 'app' | 'participant',
-  around: { registry: Registry; health: Health; parts: AsyncDisposableStack },
+  around: { log: Logger; registry: Registry; health: Health; parts: AsyncDisposableStack },
 ): Promise<OpenDatabase> {
-  const { db, target } = await openDatabase(config.databases[name], name)
+  const onWait = (reason: string) =>
+    around.log.warn({ database: name, reason }, 'waiting for a database')
+  const { db, target } = await openDatabase(config.databases[name], name, onWait)
   around.parts.defer(() => db.close())
   const migrations = await readMigrations(name)
   around.health.add({

@@ -8,9 +8,9 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { makeCertificate } from './support/certificates.ts'
-import { runCommand, startCommand } from './support/node-process.ts'
 import type { Cleanup } from './support/engines.ts'
 import { newDirectory, post } from './support/node.ts'
+import { runCommand, startCommand } from './support/node-process.ts'
 import { startOidcServer } from './support/oidc.ts'
 import { startPrivatePostgres } from './support/postgres-supervised.ts'
 
@@ -130,6 +130,24 @@ test('both databases live in PostgreSQL when the values say so, with the passwor
   assert.match(verified.stdout, /sound: 315 updates/, verified.stderr)
   const exported = await runCommand(['export', ...sources], around)
   assert.equal(exported.stdout.trimEnd().split('\n').length, 315)
+})
+
+test('a database that is not there, or not ours, is a sentence', async (t) => {
+  const server = await startPrivatePostgres(t)
+  const { host, port, user } = server.connection
+  const start = (database: string, at: number | undefined) => {
+    const persistence = `persistence:\n  host: ${host}\n  port: ${at}\n  user: ${user}\n  databaseName: ${database}\n`
+    const files = writeFiles(t, { 'v.yaml': `${persistence}  schema: validator\n` })
+    return runCommand(['start', '-f', files.path('v.yaml')], { cwd: files.directory })
+  }
+  const missing = await start('no_such_database', port)
+  assert.equal(missing.code, 1)
+  assert.match(missing.stderr, /no_such_database on .* does not exist\. Create it: createdb/)
+  assert.doesNotMatch(missing.stderr, /\n {4}at /)
+  const away = await start('no_such_database', 1)
+  assert.equal(away.code, 1)
+  assert.match(away.stderr, /cannot be reached/)
+  assert.doesNotMatch(away.stderr, /\n {4}at /)
 })
 
 test('a configured provider makes the tokens, through the proxy, and the node key is off', async (t) => {

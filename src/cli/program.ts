@@ -22,6 +22,7 @@ Examples:
 /** Errors whose message was written for the user; any other is a mistake of ours and shows its stack. */
 const EXPLAINED = new Set([
   'DamagedHistoryError',
+  'DatabaseSetupError',
   'DatabaseUnavailable',
   'DirectoryLockError',
   'ListenError',

@@ -8,6 +8,11 @@ export type DatabaseName = 'app' | 'participant'
 
 export type Migration = { number: number; name: string; text: string }
 
+/** A schema that this version cannot work with; the message is for the operator. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError'
+}
+
 type Applied = { number: number; name: string; checksum: string }
 
 /**
@@ -124,12 +129,12 @@ function check(applied: Applied[], migrations: Migration[]): void {
     assert.equal(number, index + 1, 'migrations are recorded without a gap')
     const known = migrations[index]
     if (known === undefined) {
-      throw new Error(
+      throw new SchemaError(
         `The database has the schema of a newer version (migration ${applied.at(-1)?.name}; this version knows ${migrations.length}). Start that version or a later one, or restore a backup made before the upgrade.`,
       )
     }
     if (checksumOf(known) !== checksum) {
-      throw new Error(
+      throw new SchemaError(
         `Migration ${name} was applied to the database with another text than this version has. Start the version that applied it, or restore the file; a schema is changed by adding a migration.`,
       )
     }

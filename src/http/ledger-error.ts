@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ErrorShape } from './server.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -163,6 +164,26 @@ export const ledgerErrorHandler = (
 
 export const ledgerNotFoundHandler = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   ledgerErrorHandler(unknownPath(), request, reply)
+
+/** For what is not even a request. */
+const ledgerMalformedBody = (status: number, sentence: string): string => {
+  const error = new LedgerError({
+    code: 'INVALID_ARGUMENT',
+    category: 'invalid',
+    cause: sentence,
+    status,
+  })
+  return JSON.stringify(
+    ledgerErrorBody(error, { correlationId: newTraceId(), traceId: newTraceId() }),
+  )
+}
+
+/** The error shape of the ledger API. */
+export const ledgerErrors: ErrorShape = {
+  errorHandler: ledgerErrorHandler,
+  notFoundHandler: ledgerNotFoundHandler,
+  malformedBody: ledgerMalformedBody,
+}
 
 export const ledgerMethodNotAllowed = (allowed: string[]): LedgerError =>
   new LedgerError({

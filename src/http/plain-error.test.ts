@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pino from 'pino'
-import {
-  badRequest,
-  methodNotAllowed,
-  notFound,
-  PlainError,
-  plainErrorHandler,
-  plainNotFoundHandler,
-} from './plain-error.ts'
+import { badRequest, methodNotAllowed, notFound, PlainError, plainErrors } from './plain-error.ts'
 import { createServer } from './server.ts'
 
 type Logged = { correlationId?: string; err?: { message: string } }
@@ -21,8 +14,7 @@ async function answerTo(t: TestContext, error: unknown) {
   )
   const app = createServer({
     logger,
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
+    errors: plainErrors,
   })
   t.after(() => app.close())
   app.get('/', async () => Promise.reject(error))
@@ -69,8 +61,7 @@ test('a database that is away is a 503 that says when to come again', async (t) 
 test('an unknown path is named, but never at full length', async (t) => {
   const app = createServer({
     logger: pino({ level: 'silent' }),
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
+    errors: plainErrors,
   })
   t.after(() => app.close())
   const answer = await app.inject(`/${'x'.repeat(5000)}?secret=1`)

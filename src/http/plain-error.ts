@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ErrorShape } from './server.ts'
 
 /** A refusal that reaches the client as `{"error": "<sentence>"}`. */
 export class PlainError extends Error {
@@ -65,6 +66,13 @@ export function plainNotFoundHandler(request: FastifyRequest, reply: FastifyRepl
   const path = request.url.replace(/^[^/]*\/\/[^/]*/, '').split('?')[0] as string
   const cut = path.length > 200 ? `${path.slice(0, 200)}…` : path
   return plainErrorHandler(notFound(`There is nothing at ${cut}.`), request, reply)
+}
+
+/** The error shape of the scan and validator APIs. */
+export const plainErrors: ErrorShape = {
+  errorHandler: plainErrorHandler,
+  notFoundHandler: plainNotFoundHandler,
+  malformedBody: (_status, sentence) => JSON.stringify({ error: sentence }),
 }
 
 function toPlainError(error: unknown, request: FastifyRequest): PlainError {

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
-import { methodNotAllowed, plainErrorHandler, plainNotFoundHandler } from './plain-error.ts'
+import { methodNotAllowed, plainErrors } from './plain-error.ts'
 import { closeServer, createServer, listen, registerRoutes } from './server.ts'
 
 async function serve(
@@ -14,8 +14,7 @@ async function serve(
 ): Promise<{ app: FastifyInstance; url: string }> {
   const app = createServer({
     logger: pino({ level: 'silent' }),
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
+    errors: plainErrors,
     ...options,
   })
   await registerRoutes(app, {
@@ -129,3 +128,31 @@ test('a close waits for answers that are under way, and no longer', async (t) =>
   assert.ok(performance.now() - startedAt < 5_000)
   idle.destroy()
 })
+
+test('what is not even a request gets an answer in the error shape of the port', async (t) => {
+  const { url } = await serve(t, () => {})
+  const port = Number(new URL(url).port)
+  const huge = `GET / HTTP/1.1\r\nhost: x\r\nx-large: ${'a'.repeat(40_000)}\r\n\r\n`
+  for (const [text, status] of [
+    [huge, 431],
+    ['nonsense\r\n\r\n', 400],
+  ] as const) {
+    const answer = await sendRaw(port, text)
+    assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `))
+    const body = answer.slice(answer.indexOf('\r\n\r\n') + 4)
+    assert.equal(typeof JSON.parse(body).error, 'string')
+  }
+})
+
+function sendRaw(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    socket
+      .on('data', (chunk) => {
+        answer += chunk
+      })
+      .on('close', () => resolve(answer))
+      .on('error', reject)
+  })
+}

@@ -10,12 +10,18 @@ import fastify, {
   LogController,
 } from 'fastify'
 
+/** How the errors of a port look: the one place where they become answers. */
+export type ErrorShape = {
+  errorHandler(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply
+  notFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply
+  /** The JSON body for what is not even a request. */
+  malformedBody(status: number, sentence: string): string
+}
+
 export type ServerOptions = {
   logger: FastifyBaseLogger
   bodyBytesMax?: number
-  /** The one place where errors of this port become answers. */
-  errorHandler(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply
-  notFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply
+  errors: ErrorShape
   /** Whether `/a/` and `//a` are `/a`. */
   isSlashTolerant?: boolean
   tls?: TlsOptions
@@ -42,7 +48,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: options.logger,
     logController: new LogController({ disableRequestLogging: true }),
-    frameworkErrors: options.errorHandler,
+    frameworkErrors: options.errors.errorHandler,
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket, options.errors),
     bodyLimit: options.bodyBytesMax ?? BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
@@ -59,8 +66,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Fastify would make a child for each request, with the level that the logger had when the server was
   // made. Whoever logs a request names it by its correlation id, so that all can share the one logger.
   app.setChildLoggerFactory(() => options.logger)
-  app.setErrorHandler(options.errorHandler)
-  app.setNotFoundHandler(options.notFoundHandler)
+  app.setErrorHandler(options.errors.errorHandler)
+  app.setNotFoundHandler(options.errors.notFoundHandler)
   // Clients send JSON with any Content-Type or with none; each route reads its own body.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
@@ -71,6 +78,35 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   closeIdleConnections(app)
   return app
+}
+
+/** What Node's parser refuses never becomes a request, so the answer is written by hand. */
+function answerMalformed(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  { malformedBody }: ErrorShape,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const [status, sentence] = MALFORMED[error.code ?? ''] ?? [
+    '400 Bad Request',
+    'This is not a valid HTTP request.',
+  ]
+  const body = malformedBody(Number.parseInt(status, 10), sentence)
+  const length = Buffer.byteLength(body)
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}
+
+const MALFORMED: Record<string, [status: string, sentence: string]> = {
+  HPE_HEADER_OVERFLOW: [
+    '431 Request Header Fields Too Large',
+    'The headers of the request are too large.',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time.'],
 }
 
 /**

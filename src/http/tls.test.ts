@@ -9,7 +9,13 @@ import { type ConnectionOptions, connect } from 'node:tls'
 import { type Certificate, makeCertificate } from '../../test/support/certificates.ts'
 import type { Cleanup } from '../../test/support/engines.ts'
 import { newDirectory } from '../../test/support/node.ts'
-import { followCertificates, readTlsOptions, type ServerTls, TlsError } from './tls.ts'
+import {
+  followCertificates,
+  readTlsOptions,
+  refuseUntrustedClients,
+  type ServerTls,
+  TlsError,
+} from './tls.ts'
 
 const authority = makeCertificate({ name: 'authority', isAuthority: true })
 const serverCertificate = makeCertificate({ name: 'server', issuer: authority })
@@ -65,10 +71,15 @@ test('mutual TLS refuses a client without a certificate of the authority', async
   await assert.rejects(ask(port, { cert: stranger.cert, key: stranger.key }))
 })
 
-test('an optional client certificate may be missing', async (t) => {
-  const { port } = await startServer(t, tlsOf(serverCertificate, { clientAuth: 'optional' }))
+test('an optional client certificate may be missing, but not be untrusted', async (t) => {
+  const { server, port } = await startServer(
+    t,
+    tlsOf(serverCertificate, { clientAuth: 'optional' }),
+  )
+  refuseUntrustedClients(server)
   await ask(port)
   await ask(port, { cert: clientCertificate.cert, key: clientCertificate.key })
+  await assert.rejects(ask(port, { cert: stranger.cert, key: stranger.key }))
 })
 
 test('the minimum version is honoured', async (t) => {

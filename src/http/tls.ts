@@ -52,6 +52,14 @@ export function readTlsOptions(tls: ServerTls): TlsOptions {
   return options
 }
 
+/** An optional certificate may be missing, but one that nobody vouches for is refused. */
+export function refuseUntrustedClients(server: Server): void {
+  server.on('secureConnection', (socket) => {
+    const hasCertificate = Object.keys(socket.getPeerCertificate() ?? {}).length > 0
+    if (hasCertificate && !socket.authorized) socket.destroy()
+  })
+}
+
 export type Certificates = {
   /** Takes over renewed files; false when they are the same or cannot be used, which is logged. */
   reload(): boolean

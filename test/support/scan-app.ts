@@ -1,11 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import type { History } from '../../src/history/history.ts'
-import {
-  methodNotAllowed,
-  plainErrorHandler,
-  plainNotFoundHandler,
-} from '../../src/http/plain-error.ts'
+import { methodNotAllowed, plainErrors } from '../../src/http/plain-error.ts'
 import { createServer, registerRoutes } from '../../src/http/server.ts'
 import { type ScanOptions, scanRoutes } from '../../src/scan/routes.ts'
 import type { Cleanup } from './engines.ts'
@@ -18,8 +14,7 @@ export async function createScanApp(
 ): Promise<FastifyInstance> {
   const app = createServer({
     logger: pino({ level: 'silent' }),
-    errorHandler: plainErrorHandler,
-    notFoundHandler: plainNotFoundHandler,
+    errors: plainErrors,
   })
   const scan: ScanOptions = {
     history,
