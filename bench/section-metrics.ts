@@ -1,6 +1,6 @@
 // What metrics and logging cost: pages per second with them and without, and the time of a scrape.
 
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readUsage, startProgram } from './child.ts'
 import { type LoadJob, type LoadResult, startLoad } from './load.ts'
@@ -15,7 +15,7 @@ const SIZES = [1, 100]
 /** The same for both servers, and room for all pages that are asked for. */
 const CACHE_BYTES = 256 * 1024 * 1024
 /** A ratio near 1 needs more turns than one that is far from it. */
-const TURNS_PER_ROUND = 5
+const TURNS_PER_ROUND = 8
 const SCRAPES_PER_ROUND = 20
 const RATIO_WANTED = 0.95
 const SCRAPE_MS_WANTED = 10
@@ -34,24 +34,22 @@ type Turns = { result: LoadResult; cpuSeconds: number }[]
 async function measureMetrics(options: BenchOptions): Promise<SectionReport> {
   const { workspace } = options
   const dataDirectory = await workspace.dataDirectory()
-  const copy = workspace.path('unmeasured.sqlite')
-  copyFileSync(join(dataDirectory, 'app.sqlite'), copy)
   await using parts = new AsyncDisposableStack()
-  const values = workspace.path('metrics.yaml')
-  writeFileSync(values, `annals:\n  scan:\n    cacheBytes: ${CACHE_BYTES}\n`)
-  const on = await startByCommand(dataDirectory, ['-f', values])
-  parts.defer(() => on.stop())
-  const off = await waitUntilReady(
-    startProgram('./unmeasured-scan.ts', [copy, String(CACHE_BYTES)]),
-  )
-  parts.defer(() => off.stop())
+  const start = async (mode: 'measured' | 'bare') => {
+    const copy = workspace.path(`${mode}.sqlite`)
+    copyFileSync(join(dataDirectory, 'app.sqlite'), copy)
+    const program = startProgram('./scan-server.ts', [copy, String(CACHE_BYTES), mode])
+    parts.defer(() => program.stop())
+    return waitUntilReady(program)
+  }
+  const servers: Servers = { on: await start('measured'), off: await start('bare') }
   const load = startLoad()
   parts.defer(() => load.stop())
   const rows: Table['rows'] = []
   const aims: Aim[] = []
   for (const size of SIZES) {
     const job = await planJob(options, size)
-    const turns = await takeTurns(options, { load, job, servers: { on, off } })
+    const turns = await takeTurns(options, { load, job, servers })
     const rates = (name: 'on' | 'off') => turns[name].map(({ result }) => rateOf(result))
     const ratio = median(rates('on').map((rate, i) => rate / (rates('off')[i] as number)))
     rows.push({
@@ -66,7 +64,10 @@ async function measureMetrics(options: BenchOptions): Promise<SectionReport> {
     const aim = `page ${size}: rate with metrics and logging, part of that without`
     aims.push({ aim, measured: ratio, wanted: RATIO_WANTED, isUpperBound: false })
   }
-  const scrapes = await measureScrapes(options, { load, on, job: await planJob(options, 100) })
+  const node = await startByCommand(dataDirectory)
+  parts.defer(() => node.stop())
+  const job = await planJob(options, Math.min(100, options.count))
+  const scrapes = await measureScrapes(options, { load, node, job })
   for (const { format, ms } of scrapes) {
     const aim = `milliseconds of the event loop for a scrape, ${format}`
     aims.push({ aim, measured: ms, wanted: SCRAPE_MS_WANTED, isUpperBound: true })
@@ -135,12 +136,12 @@ type Scrape = { format: string; ms: number; series: number; kilobytes: number }
  */
 async function measureScrapes(
   options: BenchOptions,
-  context: { load: ReturnType<typeof startLoad>; on: NodeProcess; job: Job },
+  context: { load: ReturnType<typeof startLoad>; node: NodeProcess; job: Job },
 ): Promise<Scrape[]> {
-  const { load, on, job } = context
+  const { load, node, job } = context
   options.say('metrics, scrapes')
-  const { metricsUrl } = on
-  await touchRoutes(on)
+  const { metricsUrl } = node
+  await touchRoutes(node)
   const scrape = async (accept: string) =>
     Buffer.from(await (await fetch(metricsUrl, { headers: { accept } })).arrayBuffer())
   const secondsSoFar = (page: Buffer) =>
@@ -151,7 +152,7 @@ async function measureScrapes(
   let series = 0
   let isLoading = true
   const loading = (async () => {
-    while (isLoading) await load.run({ ...job, port: on.port, milliseconds: options.sliceMs })
+    while (isLoading) await load.run({ ...job, port: node.port, milliseconds: options.sliceMs })
   })()
   try {
     let last = secondsSoFar(await scrape('text/plain'))
@@ -208,7 +209,7 @@ function costTable(rows: Table['rows']): Table {
     ],
     rows,
     notes: [
-      'On is the node as the command starts it; off is the same scan API on a copy of the data, without request metrics, page metrics, database metrics or a logger.',
+      'Both serve the scan API alone, in the same way; on has the metrics of requests, pages, database and process and the log of a node, off has none of them.',
       `${CONNECTIONS} connections, hot, measured in turns; the ratio is the median of the turns' ratios. CPU is that of the server's process for a page.`,
       'A load share near 1 means that the load, not the server, is the limit; then the CPU time tells more than the rate.',
     ],
