@@ -51,6 +51,17 @@ test('a directory that cannot be made is one clear sentence', (t) => {
   })
 })
 
+test('a directory where the system makes none is refused, not tried for ever', {
+  timeout: 10_000,
+}, () => {
+  const directory = process.platform === 'linux' ? '/proc/annals/data' : '/dev/null/annals'
+  assert.throws(() => lockDirectory(directory), /cannot be written/)
+})
+
+test('missing parents are made too', (t) => {
+  lockDirectory(join(temporaryDirectory(t), 'a', 'b', 'c')).release()
+})
+
 async function startHolder(t: TestContext, directory: string): Promise<ChildProcess> {
   const program = import.meta.resolve('./directory-lock.ts')
   const child = spawn(

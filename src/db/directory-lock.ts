@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { SqlError } from './db-error.ts'
 import { toSqlError } from './sqlite-statements.ts'
@@ -40,7 +40,7 @@ export function lockDirectory(directory: string): { release(): void } {
 function claimDirectory(directory: string): DatabaseSync {
   let claim: DatabaseSync | undefined
   try {
-    mkdirSync(directory, { recursive: true })
+    makeDirectory(resolve(directory))
     claim = new DatabaseSync(join(directory, LOCK_FILE), { timeout: 0 })
     claim.exec('begin exclusive')
     return claim
@@ -49,6 +49,18 @@ function claimDirectory(directory: string): DatabaseSync {
     const converted = toSqlError(error, undefined)
     if (converted instanceof SqlError && converted.code === 'SQLITE_BUSY') throw inUse(directory)
     throw unwritable(directory, converted)
+  }
+}
+
+/** Step by step, because Node's own recursive way never ends where the system says ENOENT, as in /proc. */
+function makeDirectory(directory: string): void {
+  if (existsSync(directory)) return
+  const parent = dirname(directory)
+  if (parent !== directory) makeDirectory(parent)
+  try {
+    mkdirSync(directory)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 
