@@ -6,7 +6,7 @@ import { createGzip, createZstdCompress } from 'node:zlib'
 import { exportLines } from '../history/export.ts'
 import type { Position } from '../history/position.ts'
 import type { ConfigurationArguments } from './configuration.ts'
-import { type CliContext, CommandError, EXIT, printBytes } from './output.ts'
+import { type CliContext, CommandError, EXIT, printBytes, printNumber } from './output.ts'
 import { startProgress } from './progress.ts'
 import { openOfflineStore } from './store.ts'
 
@@ -49,6 +49,9 @@ export async function runExport(args: ExportArguments, context: CliContext): Pro
     else await pipeline(source, file)
   }
   progress.end()
+  if (output !== undefined) {
+    terminal.stdout.write(`Wrote ${printNumber(written)} updates to ${output}.\n`)
+  }
   return EXIT.ok
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { SqlError } from './db-error.ts'
@@ -54,7 +54,9 @@ function claimDirectory(directory: string): DatabaseSync {
 
 /** Step by step, because Node's own recursive way never ends where the system says ENOENT, as in /proc. */
 function makeDirectory(directory: string): void {
-  if (existsSync(directory)) return
+  const found = statSync(directory, { throwIfNoEntry: false })
+  if (found?.isDirectory()) return
+  if (found !== undefined) throw new Error(`${directory} is a file`)
   const parent = dirname(directory)
   if (parent !== directory) makeDirectory(parent)
   try {
