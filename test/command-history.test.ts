@@ -169,7 +169,8 @@ test('an export is compressed by the name of its file, and has a range', async (
   }
   for (const [ending, read] of Object.entries(unpack)) {
     const file = join(directory, `out${ending}`)
-    assert.equal(await succeed(t, ['export', '--data', data, '-o', file]), '')
+    const told = await succeed(t, ['export', '--data', data, '-o', file])
+    assert.equal(told, `Wrote 315 updates to ${file}.\n`)
     assertSameLines(read(readFileSync(file)))
   }
   const second = await succeed(t, ['export', '--data', data, '--from', '1,0001-01-01T00:00:00Z'])
