@@ -10,7 +10,14 @@ test('every section of the bench runs and reports a number in every row', async 
   const { stdout } = await run(['--quick', '--count', '110', '--json'])
   const { settings, sections } = JSON.parse(stdout)
   assert.equal(settings.count, 110)
-  assert.deepEqual(Object.keys(sections), ['import', 'start', 'pages', 'metrics', 'tokens'])
+  assert.deepEqual(Object.keys(sections), [
+    'import',
+    'start',
+    'pages',
+    'ledger',
+    'metrics',
+    'tokens',
+  ])
   for (const { tables } of Object.values(sections) as { tables: { rows: object[] }[] }[]) {
     for (const { rows } of tables) {
       assert.ok(rows.every((row) => Object.values(row).some(Number.isFinite)))

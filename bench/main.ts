@@ -5,6 +5,7 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { BenchOptions, Section } from './section.ts'
 import { importSection } from './section-import.ts'
+import { ledgerSection } from './section-ledger.ts'
 import { metricsSection } from './section-metrics.ts'
 import { pagesSection } from './section-pages.ts'
 import { startSection } from './section-start.ts'
@@ -16,6 +17,7 @@ const SECTIONS: Section[] = [
   importSection,
   startSection,
   pagesSection,
+  ledgerSection,
   metricsSection,
   tokensSection,
 ]

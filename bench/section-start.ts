@@ -52,7 +52,7 @@ async function measureStart(options: BenchOptions): Promise<SectionReport> {
         ],
         rows: [
           row(`with ${count.toLocaleString('en-US')} updates`, filled),
-          row('first start, loads the example history', first),
+          row('first start, seeds a small network', first),
         ],
         notes: ['Reference: the same Node running an empty program, from start to exit.'],
       },

@@ -1,6 +1,7 @@
 import type { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { JSONWebKeySet } from 'jose'
+import type { SimulatedClock } from './base/clock.ts'
 import type { Logs } from './base/log.ts'
 import type { Db } from './db/db.ts'
 import type { Health } from './health/checks.ts'
@@ -21,6 +22,10 @@ import {
   refuseUntrustedClients,
   type ServerTls,
 } from './http/tls.ts'
+import { commandsRoutes } from './ledger/commands-routes.ts'
+import type { Ledger } from './ledger/ledger.ts'
+import { readingRoutes } from './ledger/reading-routes.ts'
+import { timeRoutes } from './ledger/time-routes.ts'
 import { type AppName, appLabels } from './metrics/app-labels.ts'
 import type { Registry } from './metrics/registry.ts'
 import { metricsRoutes } from './metrics/routes.ts'
@@ -56,7 +61,11 @@ export type LedgerApi = {
   synchronizerId: string
   /** The node's own keys, when it signs tokens itself. */
   keySet: JSONWebKeySet | undefined
+  embedded: EmbeddedLedger | undefined
 }
+
+/** The embedded ledger, and its clock when a test drives it. */
+export type EmbeddedLedger = { ledger: Ledger; simulated: SimulatedClock | undefined }
 
 /** The validator's API, and the health of every app. */
 export async function buildValidatorApp(around: Surroundings): Promise<FastifyInstance> {
@@ -121,7 +130,8 @@ export async function buildLedgerApp(
   const operations = operationIds(ledgerOpenApi(''))
   measureApp(app, around, { app: 'participant', service: 'json_api', operations })
   addTraceIds(app)
-  const { db, authentication, participantId, synchronizerId, keySet } = ledger
+  const { db, authentication, participantId, synchronizerId, keySet, embedded } = ledger
+  const secondSynchronizerId = embedded?.ledger.synchronizers[1]
   const routes = async (scope: FastifyInstance) => {
     await usersRoutes(scope, { db, authentication })
     await idpsRoutes(scope, { db, authentication })
@@ -130,8 +140,15 @@ export async function buildLedgerApp(
     await nodeRoutes(scope, {
       authentication,
       synchronizerId,
+      ...(secondSynchronizerId === undefined ? {} : { secondSynchronizerId }),
       ...(keySet === undefined ? {} : { keySet }),
     })
+    if (embedded !== undefined) {
+      await commandsRoutes(scope, { ledger: embedded.ledger, authentication })
+      await readingRoutes(scope, { ledger: embedded.ledger, authentication })
+      const { simulated: clock } = embedded
+      if (clock !== undefined) await timeRoutes(scope, { clock, authentication })
+    }
     await readyRoutes(scope, { authentication, health })
     await scope.register(metricsRoutes(registry))
   }

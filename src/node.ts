@@ -10,10 +10,11 @@ import { findSchemaFault, readMigrations } from './db/migrate.ts'
 import { type HeldWriterLock, holdWriterLock } from './db/writer-lock.ts'
 import { createHealth, type Health } from './health/checks.ts'
 import { isStalled, writerCheck } from './health/writer-check.ts'
-import { loadExample } from './history/example.ts'
 import { type History, openHistory } from './history/history.ts'
+import { writeNodeMigration } from './history/node-store.ts'
 import { createOutgoing, type Outgoing } from './http/outgoing.ts'
 import { closeServer } from './http/server.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import {
   buildLedgerApp,
   buildMetricsApp,
@@ -39,6 +40,9 @@ import { appLabels } from './metrics/app-labels.ts'
 import { startProcessMetrics } from './metrics/process.ts'
 import { createRegistry, type Registry } from './metrics/registry.ts'
 import { type OpenDatabase, openDatabase } from './open-databases.ts'
+import { type NodeLedger, openNodeLedger } from './open-ledger.ts'
+import { startFollowing } from './scan/follow.ts'
+import { migrateParticipant } from './synchronizer-migration.ts'
 import { openAuthentication } from './users/authentication.ts'
 import { authenticationOff } from './users/caller.ts'
 import { DEV_AUDIENCE, openDevKey } from './users/dev-key.ts'
@@ -49,15 +53,21 @@ import { startTopologyPolling } from './users/topology-polling.ts'
 export type NodeOptions = {
   config: NodeConfig
   logs: Logs
-  /** Leaves an empty history empty. */
+  /** Leaves an empty node empty. */
   empty: boolean
+  /** Makes the network of a first start the same each time. */
+  seed?: string | undefined
+  /** Time stands still until it is advanced through the ledger API. */
+  simTime?: boolean
 }
 
 export type RunningNode = {
   urls: Record<PortName, string>
   history: History
-  /** How many updates of the example were loaded at this start. */
-  exampleUpdates: number
+  /** The embedded ledger, unless the history belongs to somebody else. */
+  ledger: Ledger | undefined
+  /** Whether this start has seeded the network. */
+  isSeeded: boolean
   /** Takes over what can change while running; names what needs a restart. */
   reload(config: NodeConfig): Reloaded
   /** Refuses new work, finishes what is under way, closes everything. */
@@ -109,6 +119,11 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const validator = await open('validator', await buildValidatorApp(around))
 
   const appDatabase = await openMeasured(config, 'app', { log, registry, health, parts })
+  const { history, isFollower } = await openNodeHistory(config, appDatabase, { around, parts })
+  const step = await migrateParticipant({ config, appDb: appDatabase.db, history, isFollower })
+  if (step.kind === 'migrate') {
+    log.info({ from: String(step.from), to: String(config.migration.id) }, 'migrated')
+  }
   const participantDatabase = await openMeasured(config, 'participant', {
     log,
     registry,
@@ -120,7 +135,10 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     partyHint: config.identity.partyHint,
     nodeIdentifier: config.identity.nodeIdentifier,
     isGiven: config.identity.given,
+    seed: options.seed,
   })
+  // Only now: a refused participant database must not change where the node lives.
+  if (!isFollower) await writeNodeMigration(appDatabase.db, config.migration.id)
   watchDisk(health, registry, config.dataDir)
   const outgoing = createOutgoing(config.proxy)
   parts.defer(() => outgoing.close())
@@ -135,8 +153,19 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     measureTopology(registry.with(appLabels.validator), { participantId, parties: polling.parties })
   }
 
-  const { history, exampleUpdates } = await openNodeHistory(options, appDatabase, { around, parts })
   const api = await openLedgerApi({ config, around, db, participant, outgoing })
+  const embedded = await openNodeLedger({
+    config,
+    db,
+    participant,
+    history,
+    log,
+    isSeedWanted: !options.empty && !isFollower,
+    seed: options.seed,
+    simTime: options.simTime ?? false,
+  })
+  parts.defer(() => embedded?.ledger.close())
+  if (embedded !== undefined && !isFollower) await follow(embedded, history, { around, parts })
 
   const metrics = await open('metrics', await buildMetricsApp(around))
   const scan = await open(
@@ -150,7 +179,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       onPage: measurePages(registry.with(appLabels.scan)),
     }),
   )
-  const ledgerApp = await buildLedgerApp(around, api, config.listen.ledgerTls)
+  const ledgerApp = await buildLedgerApp(around, { ...api, embedded }, config.listen.ledgerTls)
   parts.defer(() => ledgerApp.certificates?.close())
   const ledger = await open('ledger', ledgerApp.app)
   await health.start()
@@ -167,7 +196,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   return {
     urls,
     history,
-    exampleUpdates,
+    ledger: embedded?.ledger,
+    isSeeded: embedded?.isSeeded ?? false,
     reload(next) {
       const applied = ledgerApp.certificates?.reload() ? ['certificates'] : []
       const level = next.logLevel === 'off' ? 'silent' : next.logLevel
@@ -245,10 +275,10 @@ function watchDisk(health: Health, registry: Registry, directory: string): void 
 
 /** On PostgreSQL several nodes may share a history; the one that holds the lock writes. */
 async function openNodeHistory(
-  { config, empty }: NodeOptions,
+  config: NodeConfig,
   { db, target }: OpenDatabase,
   { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
-): Promise<{ history: History; exampleUpdates: number }> {
+): Promise<{ history: History; isFollower: boolean }> {
   const { health } = around
   const registry = around.registry.with(appLabels.scan)
   const log = around.logs.named('annals.history')
@@ -278,9 +308,21 @@ async function openNodeHistory(
   }
   if (!isFollower) health.add(writerCheck(writer))
   measureHistory(registry, { history, isStalled: () => isStalled(writer) })
-  const isExampleWanted =
-    !empty && !isFollower && config.network === undefined && history.view.lastOffset === 0n
-  return { history, exampleUpdates: isExampleWanted ? await loadExample(history) : 0 }
+  return { history, isFollower }
+}
+
+/** The history follows the ledger; a seeded network is there before the first reader comes. */
+async function follow(
+  { ledger }: NodeLedger,
+  history: History,
+  { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
+): Promise<void> {
+  const log = around.logs.named('annals.scan')
+  const onError = (err: unknown) => log.error({ err }, 'the history does not follow the ledger')
+  const following = startFollowing({ ledger, history, onError })
+  parts.defer(() => following.close())
+  around.health.add({ name: 'ledger following', run: () => following.failure() })
+  await following.caughtUp()
 }
 
 /** Tokens of the configured provider, of the node's own key when there is none, or no tokens at all. */
@@ -290,7 +332,7 @@ async function openLedgerApi(options: {
   db: Db
   participant: Participant
   outgoing: Outgoing
-}): Promise<LedgerApi> {
+}): Promise<Omit<LedgerApi, 'embedded'>> {
   const { config, around, db, participant, outgoing } = options
   const { auth } = config
   const registry = around.registry.with(appLabels.participant)

@@ -15,7 +15,6 @@ const run = promisify(execFile)
 const OTHER_NODES = ['/usr/bin/node', '/usr/local/bin/node'].filter(
   (path) => existsSync(path) && path !== process.execPath,
 )
-const EXAMPLE_UPDATES = 315
 
 async function countUpdates(scanUrl: string): Promise<number> {
   const response = await fetch(`${scanUrl}/v0/updates`, {
@@ -57,16 +56,19 @@ test('--json prints one line when ready, and the four ports answer', async (t) =
   assert.equal(lines.length, 1)
 })
 
-test('the first start loads the example, the second keeps what is there, --empty loads nothing', async (t) => {
+test('the first start seeds a network, the second keeps what is there, --empty seeds nothing', async (t) => {
   const data = newDirectory(t)
   const empty = await startNodeProcess(t, ['--data', join(data, 'empty'), '--empty'])
   assert.equal(await countUpdates(empty.urls.scanUrl), 0)
   assert.deepEqual(await stop(empty.child), [0, null])
+  const counts: number[] = []
   for (let round = 0; round < 2; round += 1) {
-    const { child, urls } = await startNodeProcess(t, ['--data', join(data, 'example')])
-    assert.equal(await countUpdates(urls.scanUrl), EXAMPLE_UPDATES)
+    const { child, urls } = await startNodeProcess(t, ['--data', join(data, 'seeded')])
+    counts.push(await countUpdates(urls.scanUrl))
     assert.deepEqual(await stop(child, 'SIGINT'), [0, null])
   }
+  assert.ok((counts[0] as number) > 10)
+  assert.equal(counts[1], counts[0])
 })
 
 test('the curl line of the banner works as printed', async (t) => {
@@ -90,7 +92,7 @@ for (const node of OTHER_NODES) {
     const version = await runCommand(t, ['--version'], { node })
     assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/)
     const { child, urls } = await startNodeProcess(t, ['--data', newDirectory(t)], { node })
-    assert.equal(await countUpdates(urls.scanUrl), EXAMPLE_UPDATES)
+    assert.ok((await countUpdates(urls.scanUrl)) > 10)
     assert.deepEqual(await stop(child), [0, null])
     const wrong = await runCommand(t, ['nonsense'], { node })
     assert.equal(wrong.code, 2)

@@ -107,7 +107,7 @@ for (const { harm, heal } of [
     const postgres = await startPrivatePostgres(t)
     const { urls } = await startTestNode(t, {
       config: onPostgres(t, postgres.connection),
-      lines: plainLines(60),
+      empty: false,
     })
     const readyz = `${new URL(urls.validator).origin}/readyz`
     assert.equal((await ask(readyz)).status, 200)

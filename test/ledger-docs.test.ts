@@ -8,7 +8,11 @@ const REDACTED = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED', 'LEDGER_API_IN
 
 test('the manual lists every error code of the ledger API and no other', () => {
   const sources = ['errors.ts', 'ready-routes.ts'].map((file) => read(`../src/users/${file}`))
-  const code = [...sources, read('../src/http/ledger-error.ts')].join('\n')
+  const code = [
+    ...sources,
+    read('../src/ledger/errors.ts'),
+    read('../src/http/ledger-error.ts'),
+  ].join('\n')
   const inCode = new Set([...code.matchAll(/\bcode: '([A-Z_]+)'/g)].map(([, name]) => name))
   const errors = read('../docs/ledger-api.md').split('## Errors')[1] ?? ''
   const table = errors.split('## Limits')[0] ?? ''

@@ -107,7 +107,7 @@ forEachEngine((engine) => {
     const { auth, token } = await startProvider(t)
     const { urls } = await startTestNode(t, {
       target: await engine.newTarget(t),
-      lines: plainLines(60),
+      empty: false,
       config: isFull
         ? { auth, metrics: { ...testConfig(t).metrics, topologyIntervalMs: 60_000 } }
         : {},

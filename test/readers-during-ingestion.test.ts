@@ -101,7 +101,7 @@ forEachEngine((engine) => {
     const target = await engine.newTarget(t)
     const writer = await startTestNode(t, { target, lines: plainLines(30) })
     const follower = await startTestNode(t, { target, empty: false })
-    assert.equal(follower.exampleUpdates, 0)
+    assert.equal(follower.isSeeded, false)
     const url = `${follower.urls.scan}/v1/updates`
     await writer.history.append(plainLines(40, { from: 30 }).map(prepareLine))
     const deadline = performance.now() + 1000

@@ -161,7 +161,12 @@ test('every path of the document refuses other methods, answers OPTIONS, and may
   const scan = createScanClient(node.urls.scan)
   const document = (await scan.get('/openapi.json')).body as OpenApiDocument
   for (const [template, operations] of Object.entries(document.paths)) {
-    const path = template.replace('{update_id}', '122000000001').replace('{hash}', 'ab')
+    const path = template
+      .replace('{update_id}', '122000000001')
+      .replace('{hash}', 'ab')
+      .replace('{party}', 'alice::1220aa')
+      .replace('{domain_id}', 'global-domain::1220aa')
+      .replace('{member_id}', 'PAR::participant::1220aa')
     const allowed = Object.keys(operations).flatMap((method) =>
       method === 'get' ? ['GET', 'HEAD'] : ['POST'],
     )
@@ -218,6 +223,11 @@ test('the document lists every operation of the specification with its tags', as
     'POST /v0/backfilling/import-updates': 'internal',
     'GET /v0/backfilling/status': 'internal',
     'GET /v0/scans': 'external',
+    'GET /v0/dso-party-id': 'external',
+    'POST /v0/amulet-rules': 'internal',
+    'POST /v0/open-and-issuing-mining-rounds': 'external',
+    'GET /v0/transfer-preapprovals/by-party/{party}': 'internal',
+    'GET /v0/domains/{domain_id}/members/{member_id}/traffic-status': 'external',
     'GET /version': 'external',
     'GET /status': 'external',
     'GET /readyz': 'external',

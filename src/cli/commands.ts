@@ -16,7 +16,9 @@ export function startCommand(context: CommandContext): Command {
     .option('--scan-port <number>', 'port of the scan API (default 5012)')
     .option('--validator-port <number>', 'port of the validator API and of health (default 5003)')
     .option('--metrics-port <number>', 'port of the metrics (default 10013)')
-    .option('--empty', 'do not load the example history into an empty node', false)
+    .option('--empty', 'do not seed a small network on an empty node', false)
+    .option('--seed <text>', 'make the seeded network the same each time')
+    .option('--sim-time', 'time stands still until POST /v2/time advances it', false)
     .option('--json', 'print one line of JSON when ready', false)
     .addHelpText(
       'after',

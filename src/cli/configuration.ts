@@ -16,6 +16,8 @@ export const EXISTING_PARTS: readonly Part[] = [
   'metrics',
   'topologyMetrics',
   'deployment',
+  'ledger',
+  'migration',
 ]
 
 /** Where the configuration is, and the flags that win over it. */

@@ -5,6 +5,7 @@ import { auditCommand } from './audit.ts'
 import { checkCommand } from './check-config.ts'
 import { exportCommand, importCommand, startCommand, verifyCommand } from './commands.ts'
 import { EXISTING_PARTS } from './configuration.ts'
+import { demoCommand } from './demo.ts'
 import { deployCommand } from './deploy.ts'
 import { idpsCommand } from './idps.ts'
 import { CommandError, EXIT, type Terminal } from './output.ts'
@@ -78,6 +79,7 @@ async function main(args: string[]): Promise<number> {
     .addCommand(usersCommand(context))
     .addCommand(idpsCommand(context))
     .addCommand(auditCommand(context))
+    .addCommand(demoCommand(context))
   for (const command of withSubcommands(program)) command.exitOverride()
   try {
     await program.parseAsync(args, { from: 'user' })

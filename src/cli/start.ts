@@ -9,7 +9,12 @@ import { type RunningNode, startNode } from '../node.ts'
 import { type ConfigurationArguments, readConfiguration } from './configuration.ts'
 import { type CliContext, EXIT, printNumber } from './output.ts'
 
-export type StartArguments = ConfigurationArguments & { empty: boolean; json: boolean }
+export type StartArguments = ConfigurationArguments & {
+  empty: boolean
+  json: boolean
+  seed?: string
+  simTime?: boolean
+}
 
 /**
  * A Ctrl-C reaches the node twice when npm or the launcher passes it on; a second signal that soon
@@ -39,7 +44,13 @@ export async function runStart(args: StartArguments, context: CliContext): Promi
   process.on('SIGUSR2', () => toggleDebug(logs, levels.configured))
   process.on('SIGHUP', () => running.node && reload(running.node, { args, context, log, levels }))
   const stop = waitForStop()
-  const node = await startNode({ config, logs, empty: args.empty })
+  const node = await startNode({
+    config,
+    logs,
+    empty: args.empty,
+    seed: args.seed,
+    simTime: args.simTime ?? false,
+  })
   running.node = node
   terminal.stdout.write(args.json ? readyLine(node) : banner(node, config))
   await stop
@@ -108,14 +119,13 @@ function readyLine({ urls }: RunningNode): string {
   })}\n`
 }
 
-function banner({ urls, history, exampleUpdates }: RunningNode, config: NodeConfig): string {
+function banner({ urls, history, isSeeded }: RunningNode, config: NodeConfig): string {
   const updates = history.view.updates
-  const content =
-    exampleUpdates > 0
-      ? `the example history, ${printNumber(exampleUpdates)} updates (start with --empty to leave it out)`
-      : updates === 0
-        ? 'an empty history; fill it with annals import'
-        : `${printNumber(updates)} updates`
+  const content = isSeeded
+    ? `a new small network, ${printNumber(updates)} updates (start with --empty to leave it out)`
+    : updates === 0
+      ? 'an empty history; fill it with annals import, or submit commands'
+      : `${printNumber(updates)} updates`
   const data = config.dataDir === './annals-data' ? '' : ` --data ${config.dataDir}`
   const token =
     config.auth.disabled || config.auth.participant !== undefined

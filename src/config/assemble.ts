@@ -61,6 +61,7 @@ export function assembleConfig(context: RuleContext): Config.NodeConfig {
     },
     historyWriter: context.joining ? 'mirror' : 'ledger',
     network: context.joining ? networkOf(context) : undefined,
+    ledger: { secondSynchronizer: value('annals.ledger.secondSynchronizer', false) },
     scan: {
       maxPageSize: settings.value<number>('validator', 'annals.scan.maxPageSize'),
       cacheBytes: value('annals.scan.cacheBytes', DEFAULT_CACHE_BYTES),

@@ -1016,6 +1016,15 @@ const VALIDATOR_KEYS: readonly Key[] = [
     part: 'listen',
     doc: 'Metrics.',
   },
+  { path: 'annals.ledger', kind: block, doc: 'The embedded ledger.' },
+  {
+    path: 'annals.ledger.secondSynchronizer',
+    kind: boolean,
+    example: 'false',
+    default: 'false',
+    part: 'ledger',
+    doc: 'Switches a second embedded synchronizer on, for good, so that contracts can be reassigned.',
+  },
   { path: 'annals.scan', kind: block, doc: 'The scan service.' },
   {
     path: 'annals.scan.maxPageSize',

@@ -15,6 +15,7 @@ export type NodeConfig = {
   readonly historyWriter: 'ledger' | 'mirror'
   /** The network that the node joins; undefined for a node on its own. */
   readonly network: NetworkConfig | undefined
+  readonly ledger: LedgerConfig
   readonly scan: ScanConfig
   readonly wallet: WalletConfig
   /** Undefined keeps the full history. */
@@ -154,6 +155,11 @@ export type SequencerConnection =
   | { readonly mode: 'bft' }
   | { readonly mode: 'bft-custom'; readonly svNames: readonly string[]; readonly threshold: number }
   | { readonly mode: 'trust-single'; readonly url: string }
+
+export type LedgerConfig = {
+  /** Whether contracts can be reassigned to a second embedded synchronizer. */
+  readonly secondSynchronizer: boolean
+}
 
 export type ScanConfig = {
   /** Undefined accepts every page size. */

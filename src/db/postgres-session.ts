@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import type { SqlValue } from './db.ts'
-import { DatabaseUnavailable } from './db-error.ts'
+import { DatabaseUnavailable, SqlError } from './db-error.ts'
 import { assertReadable, type Column, copyRows } from './postgres-copy.ts'
 import { toPostgresError } from './postgres-error.ts'
 import { groupRows, insertRowsText, parseInsert } from './postgres-insert.ts'
+import { createStatementNames, type StatementNames } from './postgres-names.ts'
 import { integerLiteral } from './postgres-types.ts'
 import type { ServerWatch } from './server-watch.ts'
 import { assertOneStatement, numberPlaceholders, replacePlaceholders } from './sql-text.ts'
@@ -17,12 +18,13 @@ const TEXTS_MAX = 1_000
 export type StatementTexts = {
   numbered: Map<string, { text: string; count: number }>
   columns: Map<string, Column[]>
+  names: StatementNames
 }
 
 export type Session = Statements & { begin(): Promise<void>; commit(): Promise<void> }
 
 export function createStatementTexts(): StatementTexts {
-  return { numbered: new Map(), columns: new Map() }
+  return { numbered: new Map(), columns: new Map(), names: createStatementNames() }
 }
 
 /** The statements of one connection, run one after another in the order in which they were called. */
@@ -35,7 +37,9 @@ export function createSession({
   watch: ServerWatch
   texts: StatementTexts
 }): Session {
+  const { names } = texts
   let last: Promise<unknown> = Promise.resolve()
+  let isInTransaction = false
 
   function inTurn<T>(sql: string, work: () => Promise<T>): Promise<T> {
     const turn = last.then(async () => {
@@ -56,7 +60,28 @@ export function createSession({
   function run(sql: string, params: SqlValue[] = []): Promise<pg.QueryResult> {
     const { text, count } = remember(texts.numbered, sql, number)
     assert.equal(params.length, count, `parameters and placeholders are as many: ${sql}`)
-    return send(text, params)
+    const name = count === 0 ? undefined : names.nameOf(text)
+    return name === undefined ? send(text, params) : sendNamed(name, text, params)
+  }
+
+  async function sendNamed(
+    name: string,
+    text: string,
+    values: SqlValue[],
+  ): Promise<pg.QueryResult> {
+    try {
+      return await inTurn(text, () => client.query({ name, text, values }))
+    } catch (error) {
+      const fault = nameFault(error)
+      if (fault === undefined) throw error
+      if (fault === 'changed') names.renew()
+      else names.giveUp()
+      // The statement was not run. Outside of a transaction it is sent again, as it is.
+      if (!isInTransaction) return send(text, values)
+      throw new DatabaseUnavailable('A prepared statement is gone from the server. Try again.', {
+        cause: error,
+      })
+    }
   }
 
   async function describe(sql: string, literalSql: string): Promise<Column[]> {
@@ -93,6 +118,7 @@ export function createSession({
       }
     },
     async begin() {
+      isInTransaction = true
       await send('begin')
     },
     async commit() {
@@ -108,6 +134,16 @@ export function createSession({
       }
     },
   }
+}
+
+/**
+ * What is wrong with a prepared statement, if the error is about that. `changed`: a table has got
+ * another shape. `lost`: a connection pooler has put another server's connection behind ours.
+ */
+function nameFault(error: unknown): 'changed' | 'lost' | undefined {
+  if (!(error instanceof SqlError)) return undefined
+  if (error.code === '0A000' && /cached plan/.test(error.message)) return 'changed'
+  return error.code === '26000' || error.code === '42P05' ? 'lost' : undefined
 }
 
 function number(sql: string): { text: string; count: number } {

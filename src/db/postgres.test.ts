@@ -125,6 +125,50 @@ test('a deadlock surfaces as an error of one transaction', async (t) => {
   )
 })
 
+test('statements that are prepared survive a server that forgets them', async (t) => {
+  const db = await openWithTable(t, 'forgotten', { poolMax: 1 })
+  const select = 'select id from thing where id >= ?'
+  const repeat = async () => {
+    for (let n = 0; n < 10; n += 1) assert.deepEqual(await db.query(select, [0]), [])
+  }
+  await repeat()
+  const prepared = 'select count(*) as c from pg_prepared_statements where statement = ?'
+  assert.deepEqual(await db.query(prepared, [select.replace('?', '$1')]), [{ c: 1 }])
+  await db.execute('deallocate all')
+  await repeat()
+  assert.deepEqual(await db.query(prepared, [select.replace('?', '$1')]), [{ c: 0 }])
+})
+
+test('a transaction whose prepared statement is gone fails as one that may be tried again', async (t) => {
+  const db = await openWithTable(t, 'gone', { poolMax: 1 })
+  for (let id = 0; id < 10; id += 1) await db.execute(insert, [id])
+  await db.execute('deallocate all')
+  const tryAgain = () => db.transaction((tx) => tx.execute(insert, [10]))
+  await assert.rejects(tryAgain(), DatabaseUnavailable)
+  assert.equal(await tryAgain(), 1)
+  assert.deepEqual(await db.query('select count(*) as c from thing'), [{ c: 11 }])
+})
+
+test('a prepared statement goes on when its table gets another shape', async (t) => {
+  const db = await openWithTable(t, 'reshaped', { poolMax: 1 })
+  const select = 'select * from thing where id >= ?'
+  for (let n = 0; n < 10; n += 1) assert.deepEqual(await db.query(select, [0]), [])
+  await db.execute('alter table thing add column name text')
+  await db.execute("insert into thing (id, name) values (1, 'one')")
+  for (let n = 0; n < 10; n += 1) {
+    assert.deepEqual(await db.query(select, [0]), [{ id: 1, name: 'one' }])
+  }
+})
+
+test('many different statements leave a bounded number of prepared ones on a connection', async (t) => {
+  const db = await openWithTable(t, 'bounded', { poolMax: 1 })
+  for (let n = 0; n < 300; n += 1) {
+    for (let use = 0; use < 5; use += 1) await db.query(`select ${n} as n where 0 < ?`, [1])
+  }
+  const [row] = await db.query<{ c: number }>('select count(*) as c from pg_prepared_statements')
+  assert.ok(row && row.c > 0 && row.c <= 256, `${row?.c} statements`)
+})
+
 test('a schema that many open at the same time is created once', async (t) => {
   const schema = 'Odd "name"; of ? a schema'
   const opened = await Promise.all(Array.from({ length: 8 }, () => open(t, { schema })))

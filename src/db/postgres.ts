@@ -19,17 +19,22 @@ const CLOSE_TIMEOUT_MS = 5_000
 /** A pool of connections to one schema of a PostgreSQL database. Isolation is `read committed`. */
 export async function openPostgres(options: PostgresOptions): Promise<Db> {
   const pool = createPool(options)
-  const clients = new Set<pg.ClientBase>()
-  pool.on('connect', (client) => clients.add(client))
+  const texts = createStatementTexts()
+  // With the generation of the statements that each of them may hold prepared.
+  const clients = new Map<pg.ClientBase, number>()
+  pool.on('connect', (client) => clients.set(client, texts.names.generation))
   pool.on('remove', (client) => clients.delete(client))
   const watch = watchServer({
     probe: () => probe(options.connection),
-    onLost: () => clients.forEach(destroy),
+    onLost: destroyAll,
     silenceMs: options.silenceMs,
   })
-  const texts = createStatementTexts()
   const running = new Set<Promise<unknown>>()
   let closing: Promise<void> | undefined
+
+  function destroyAll(): void {
+    for (const client of clients.keys()) destroy(client)
+  }
 
   async function connect(): Promise<pg.PoolClient> {
     let connecting: Promise<pg.PoolClient> | undefined
@@ -63,7 +68,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
       throw error
     } finally {
       client.off('error', ignoreBrokenConnection)
-      client.release(broken)
+      client.release(broken || clients.get(client) !== texts.names.generation)
     }
   }
 
@@ -97,7 +102,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
   async function close(): Promise<void> {
     // The pool would leave those who wait for a connection until their time is over.
     await Promise.allSettled(running)
-    const timer = setTimeout(() => clients.forEach(destroy), CLOSE_TIMEOUT_MS)
+    const timer = setTimeout(destroyAll, CLOSE_TIMEOUT_MS)
     await pool.end()
     clearTimeout(timer)
     watch.close()

@@ -28,6 +28,7 @@ type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => vo
 /** The main thread's end of the worker that writes. */
 export async function startWriter(path: string): Promise<WriterPort> {
   const waiting = new Map<number, Waiting>()
+  let outbox: WriterRequest[] = []
   let lastId = 0
   let dead: Error | undefined
   // The same folder holds .ts files in the repository and .js files in a build.
@@ -45,11 +46,13 @@ export async function startWriter(path: string): Promise<WriterPort> {
     waiting.clear()
   }
 
-  worker.on('message', (reply: WriterReply) => {
-    const entry = waiting.get(reply.id)
-    waiting.delete(reply.id)
-    if (reply.error === undefined) entry?.resolve(reply.value)
-    else entry?.reject(toError(reply.error))
+  worker.on('message', (replies: WriterReply[]) => {
+    for (const reply of replies) {
+      const entry = waiting.get(reply.id)
+      waiting.delete(reply.id)
+      if (reply.error === undefined) entry?.resolve(reply.value)
+      else entry?.reject(toError(reply.error))
+    }
   })
   worker.once('error', (error) => {
     const reason = error instanceof Error ? error.message : String(error)
@@ -66,10 +69,20 @@ export async function startWriter(path: string): Promise<WriterPort> {
   async function request(work: Work): Promise<unknown> {
     if (dead !== undefined) throw dead
     lastId += 1
-    const [message, buffers] = pack({ ...work, id: lastId })
     const reply = expect(lastId)
-    worker.postMessage(message, buffers)
+    if (outbox.length === 0) queueMicrotask(flush)
+    outbox.push({ ...work, id: lastId })
     return reply
+  }
+
+  /** Requests of one turn travel together: a message costs more than most statements. */
+  function flush(): void {
+    const packed = outbox.map(pack)
+    outbox = []
+    worker.postMessage(
+      packed.map(([message]) => message),
+      packed.flatMap(([, buffers]) => buffers),
+    )
   }
 
   async function close(): Promise<void> {

@@ -20,14 +20,18 @@ assert(parentPort !== null, 'sqlite-writer runs as a worker thread')
 const port = parentPort
 const { connection, error } = tryOpen(workerData.path)
 if (connection === undefined) {
-  port.postMessage({ id: 0, error } satisfies WriterReply)
+  port.postMessage([{ id: 0, error }] satisfies WriterReply[])
 } else {
   const statements = cacheStatements(connection)
-  port.on('message', (request: WriterRequest) => {
-    port.postMessage(...answer(request, { connection, statements }))
-    if (request.kind === 'close') port.close()
+  port.on('message', (requests: WriterRequest[]) => {
+    const answers = requests.map((request) => answer(request, { connection, statements }))
+    port.postMessage(
+      answers.map(([reply]) => reply),
+      answers.flatMap(([, buffers]) => buffers),
+    )
+    if (requests.some(({ kind }) => kind === 'close')) port.close()
   })
-  port.postMessage({ id: 0 } satisfies WriterReply)
+  port.postMessage([{ id: 0 }] satisfies WriterReply[])
 }
 
 type Writer = { connection: DatabaseSync; statements: SqliteStatements }

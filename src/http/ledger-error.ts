@@ -226,7 +226,8 @@ const unknownPath = (): LedgerError =>
       'There is nothing under this path. The operations of this API are listed at /openapi.json.',
   })
 
-const toLedgerError = (error: unknown): LedgerError => {
+/** Any failure as an error of the API. */
+export const toLedgerError = (error: unknown): LedgerError => {
   if (error instanceof LedgerError) return error
   const { code, statusCode, message } = error as Partial<{
     code: unknown

@@ -11,6 +11,8 @@ export type NodeRoutesOptions = {
   authentication: Authentication
   synchronizerId: string
   synchronizerAlias?: string
+  /** A second synchronizer of the embedded ledger. */
+  secondSynchronizerId?: string
   /** The node's own key set, when it signs development tokens. */
   keySet?: JSONWebKeySet
 }
@@ -18,8 +20,9 @@ export type NodeRoutesOptions = {
 /** What clients ask a node about itself: version, synchronizers, the API's description. */
 export const nodeRoutes = async (
   app: FastifyInstance,
-  { authentication, synchronizerId, synchronizerAlias, keySet }: NodeRoutesOptions,
+  options: NodeRoutesOptions,
 ): Promise<void> => {
+  const { authentication, synchronizerId, secondSynchronizerId, keySet } = options
   const version = {
     version: LEDGER_API_VERSION,
     features: {
@@ -40,11 +43,8 @@ export const nodeRoutes = async (
   }
   const synchronizers = {
     connectedSynchronizers: [
-      {
-        synchronizerAlias: synchronizerAlias ?? 'global',
-        synchronizerId,
-        permission: 'PARTICIPANT_PERMISSION_SUBMISSION',
-      },
+      connection(options.synchronizerAlias ?? 'global', synchronizerId),
+      ...(secondSynchronizerId === undefined ? [] : [connection('second', secondSynchronizerId)]),
     ],
   }
   const document = JSON.stringify(ledgerOpenApi(LEDGER_API_VERSION), undefined, 2)
@@ -62,3 +62,9 @@ export const nodeRoutes = async (
 
   if (keySet !== undefined) app.get('/.well-known/jwks.json', async () => keySet)
 }
+
+const connection = (synchronizerAlias: string, synchronizerId: string) => ({
+  synchronizerAlias,
+  synchronizerId,
+  permission: 'PARTICIPANT_PERMISSION_SUBMISSION',
+})

@@ -50,6 +50,21 @@ const rightOf = (kind: (typeof RIGHT_KIND_NAMES)[number]): Schema =>
   closed({ [kind]: closed({ value: takesParty(kind) ? closed({ party: text }) : closed({}) }) })
 
 export const schemas: Record<string, Schema> = {
+  Commands: lax({
+    commands: listOf({
+      type: 'object',
+      description: 'One of CreateCommand, ExerciseCommand and CreateAndExerciseCommand.',
+    }),
+    commandId: text,
+    actAs: listOf(text),
+    readAs: listOf(text),
+    userId: text,
+    workflowId: text,
+    submissionId: text,
+    synchronizerId: text,
+    disclosedContracts: listOf({ type: 'object' }),
+    deduplicationPeriod: { type: 'object' },
+  }),
   Metadata: closed(metadata),
   User: closed({ ...user, metadata: ref('Metadata') }),
   UserRequest: lax({ ...user, metadata: lax(metadata) }),

@@ -15,6 +15,7 @@ const count: Schema = { type: 'integer' }
 const pageSize: Schema = { type: 'integer', format: 'int32', minimum: 0 }
 const paging = { pageSize, pageToken: text }
 const provider = { 'identity-provider-id': text }
+const listQuery = { limit: count, stream_idle_timeout_ms: count }
 const nothing = closed({})
 const oneUser = closed({ user: ref('User') })
 const rightsBody = lax({
@@ -149,6 +150,55 @@ const operations: Record<string, Operation> = {
       ),
     }),
   },
+  'POST /v2/commands/submit-and-wait': {
+    summary: 'Submit commands as one transaction and wait until it is durable.',
+    body: ref('Commands'),
+    answer: closed({ updateId: text, completionOffset: count }),
+  },
+  'POST /v2/commands/submit-and-wait-for-transaction': {
+    summary: 'Submit commands as one transaction; the answer has the transaction.',
+    body: lax({ commands: ref('Commands'), transactionFormat: { type: 'object' } }),
+    answer: closed({ transaction: { type: 'object' } }),
+  },
+  'POST /v2/commands/submit-and-wait-for-reassignment': {
+    summary: 'Unassign a contract from its synchronizer, or assign it to another.',
+    body: lax({ reassignmentCommands: { type: 'object' } }),
+    answer: closed({ reassignment: { type: 'object' } }),
+  },
+  'POST /v2/commands/completions': {
+    summary: 'List the completions of commands after an offset; a WebSocket streams them.',
+    query: listQuery,
+    body: lax({ userId: text, parties: listOf(text), beginExclusive: count }),
+    answer: listOf({ type: 'object' }),
+  },
+  'GET /v2/state/ledger-end': {
+    summary: 'Get the offset of the last update.',
+    answer: closed({ offset: count }),
+  },
+  'GET /v2/state/latest-pruned-offsets': {
+    summary: 'Get the offset up to which updates were pruned; 0 is none.',
+    answer: closed({
+      participantPrunedUpToInclusive: count,
+      allDivulgedContractsPrunedUpToInclusive: count,
+    }),
+  },
+  'POST /v2/state/active-contracts': {
+    summary: 'List the contracts that were active at an offset; a WebSocket streams them.',
+    query: listQuery,
+    body: lax({ eventFormat: { type: 'object' }, activeAtOffset: count }),
+    answer: listOf({ type: 'object' }),
+  },
+  'POST /v2/updates': {
+    summary: 'List the updates after an offset; a WebSocket streams them as they come.',
+    query: listQuery,
+    body: lax({ beginExclusive: count, endInclusive: count, updateFormat: { type: 'object' } }),
+    answer: listOf({ type: 'object' }),
+  },
+  'POST /v2/updates/update-by-id': {
+    summary: 'Get one update.',
+    body: lax({ updateId: text, updateFormat: { type: 'object' } }),
+    answer: { type: 'object' },
+  },
   'GET /v2/audit': {
     summary: 'List administrative changes, newest first; of one user, identity provider or party.',
     query: { ...paging, user: text, idp: text, party: text },
@@ -179,7 +229,7 @@ export const ledgerOpenApi = (version: string): OpenApiDocument => {
   return {
     openapi: '3.1.0',
     info: {
-      title: 'Ledger API: users, identity providers and parties',
+      title: 'Ledger API: users, identity providers, parties and the ledger',
       description:
         'JSON bodies are read whatever their Content-Type. Every failure is a LedgerError with all of its ten fields; 401 and 403 tell nothing but a correlation id for the operator.',
       version,

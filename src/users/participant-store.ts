@@ -14,6 +14,8 @@ export type ParticipantWish = {
   nodeIdentifier: string
   /** Whether the operator chose hint and identifier, so that the database must agree. */
   isGiven: boolean
+  /** Makes the identity of a new participant the same each time; only for tests and demonstrations. */
+  seed?: string | undefined
 }
 
 /** A database that belongs to another node or another migration; the message is for the operator. */
@@ -38,8 +40,8 @@ export async function openParticipant(db: Db, wish: ParticipantWish): Promise<Pa
       wish.migrationId,
       wish.partyHint,
       wish.nodeIdentifier,
-      newFingerprint(),
-      `global-domain::${newFingerprint()}`,
+      newFingerprint(wish.seed, 'participant'),
+      `global-domain::${newFingerprint(wish.seed, 'synchronizer')}`,
     ],
   )
   const [row] = await db.query<Row>(
@@ -74,6 +76,7 @@ function checkAgreement(row: Row, wish: ParticipantWish): void {
 }
 
 /** A multihash of SHA-256, as fingerprints of keys are. */
-function newFingerprint(): string {
-  return `1220${createHash('sha256').update(randomBytes(32)).digest('hex')}`
+function newFingerprint(seed: string | undefined, what: string): string {
+  const secret = seed === undefined ? randomBytes(32) : `${seed}/${what}`
+  return `1220${createHash('sha256').update(secret).digest('hex')}`
 }

@@ -11,7 +11,10 @@ export type JsonObject = { readonly [key: string]: unknown }
 
 export const bodyOf = (request: FastifyRequest): JsonObject => {
   const raw = request.body
-  const text = Buffer.isBuffer(raw) ? raw.toString('utf8') : typeof raw === 'string' ? raw : ''
+  return parseBody(Buffer.isBuffer(raw) ? raw.toString('utf8') : typeof raw === 'string' ? raw : '')
+}
+
+export const parseBody = (text: string): JsonObject => {
   if (text.trim() === '') throw badRequest('The request needs a JSON body, and it is empty.')
   let value: unknown
   try {

@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
+import { systemClock } from '../../src/base/clock.ts'
 import type { Db } from '../../src/db/db.ts'
 import {
   addTraceIds,
@@ -8,6 +9,10 @@ import {
   ledgerNotFoundHandler,
 } from '../../src/http/ledger-error.ts'
 import { registerRoutes } from '../../src/http/server.ts'
+import { commandsRoutes } from '../../src/ledger/commands-routes.ts'
+import { openLedger } from '../../src/ledger/ledger.ts'
+import { readingRoutes } from '../../src/ledger/reading-routes.ts'
+import { TEMPLATES } from '../../src/ledger/templates.ts'
 import { auditRoutes } from '../../src/users/audit-routes.ts'
 import type { Authentication } from '../../src/users/caller.ts'
 import { idpsRoutes } from '../../src/users/idps-routes.ts'
@@ -42,6 +47,15 @@ export async function buildLedgerApi(options: {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   addTraceIds(app)
+  const ledger = await openLedger({
+    db,
+    clock: systemClock,
+    migrationId: 0n,
+    synchronizerId: SYNCHRONIZER_ID,
+    templates: TEMPLATES,
+    deduplicationMs: 60_000,
+  })
+  app.addHook('onClose', () => ledger.close())
   const node = { participantId: PARTICIPANT_ID, synchronizerId: SYNCHRONIZER_ID }
   await registerRoutes(app, {
     routes: async (scope) => {
@@ -50,6 +64,8 @@ export async function buildLedgerApi(options: {
       await partiesRoutes(scope, { db, authentication, ...node })
       await auditRoutes(scope, { db, authentication })
       await nodeRoutes(scope, { authentication, ...node })
+      await commandsRoutes(scope, { ledger, authentication })
+      await readingRoutes(scope, { ledger, authentication })
     },
     methodNotAllowed: ledgerMethodNotAllowed,
   })

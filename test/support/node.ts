@@ -7,7 +7,9 @@ import type { NodeConfig } from '../../src/config/node-config.ts'
 import { ALL_PARTS } from '../../src/config/parts.ts'
 import type { DbTarget } from '../../src/db/open.ts'
 import { prepareLine } from '../../src/history/encode.ts'
+import { openHistory } from '../../src/history/history.ts'
 import { type RunningNode, startNode } from '../../src/node.ts'
+import { openDatabase } from '../../src/open-databases.ts'
 import type { Cleanup } from './engines.ts'
 
 export type TestNodeOptions = {
@@ -18,6 +20,8 @@ export type TestNodeOptions = {
   dataDirectory?: string
   /** Lines of an import file that the history shall hold; empty unless given. */
   lines?: string[]
+  seed?: string
+  simTime?: boolean
   /** Whether an empty history stays empty; it does unless told otherwise. */
   empty?: boolean
 }
@@ -27,14 +31,24 @@ export async function startTestNode(
   t: Cleanup,
   options: TestNodeOptions = {},
 ): Promise<RunningNode> {
+  const config = testConfig(t, options)
+  if (options.lines !== undefined) await importLines(config, options.lines)
   const node = await startNode({
-    config: testConfig(t, options),
+    config,
     logs: createLogs({ level: 'error', pretty: false }),
     empty: options.empty ?? true,
+    seed: options.seed,
+    simTime: options.simTime ?? false,
   })
   t.after(() => node.close())
-  if (options.lines !== undefined) await node.history.append(options.lines.map(prepareLine))
   return node
+}
+
+async function importLines(config: NodeConfig, lines: readonly string[]): Promise<void> {
+  const { db } = await openDatabase(config.databases.app, 'app')
+  const history = await openHistory({ db, cacheBytes: config.scan.cacheBytes })
+  await history.append(lines.map(prepareLine))
+  await db.close()
 }
 
 /** The configuration of a node without any file, on free ports in its own directory. */

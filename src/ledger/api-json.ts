@@ -1,0 +1,305 @@
+import { type Instant, printInThrees } from '../values/instant.ts'
+import { type Contract, stakeholdersOf } from './contract.ts'
+import { type EventFormat, type UpdateFormat, wantedBy } from './event-format.ts'
+import type { Ledger } from './ledger.ts'
+import { packageIdOf, type TemplateEntry } from './template.ts'
+import type { LedgerUpdate } from './updates-store.ts'
+
+// The ledger's updates and contracts as the ledger API shows them: to some parties, and only what
+// they have asked for.
+
+type ItemEvent = {
+  event_type: 'created_event' | 'exercised_event'
+  contract_id: string
+  template_id: string
+  package_name: string
+  create_arguments?: unknown
+  created_at?: string
+  signatories?: string[]
+  observers?: string[]
+  choice?: string
+  choice_argument?: unknown
+  exercise_result?: unknown
+  consuming?: boolean
+  acting_parties?: string[]
+  interface_id?: string
+  child_event_ids?: string[]
+}
+type Item = {
+  workflow_id: string
+  synchronizer_id: string
+  effective_at: string
+  root_event_ids: string[]
+  events_by_id?: Record<string, ItemEvent>
+  event?: Record<string, unknown> & { contract_id?: string; created_event?: ItemEvent }
+}
+type Place = { offset: bigint; nodeId: number; witnesses: string[] }
+
+/** An active contract as `state/active-contracts` lists it; undefined when nobody asked for it. */
+export function activeContractJson(contract: Contract, format: EventFormat): object | undefined {
+  const { template } = contract.entry
+  const witnesses = wantedBy(format, template.name, stakeholdersOf(contract))
+  if (witnesses.length === 0) return undefined
+  const createdEvent = createdJson(contract, {
+    offset: contract.createdOffset,
+    nodeId: contract.createdNodeId,
+    witnesses,
+  })
+  return {
+    workflowId: '',
+    contractEntry: {
+      JsActiveContract: {
+        createdEvent,
+        synchronizerId: contract.synchronizerId ?? '',
+        reassignmentCounter: Number(contract.reassignmentCounter),
+      },
+    },
+  }
+}
+
+/** The update as the format wants it; undefined when it holds nothing for the reader. */
+export async function updateJson(
+  ledger: Ledger,
+  update: LedgerUpdate,
+  format: UpdateFormat,
+): Promise<object | undefined> {
+  const item = JSON.parse(update.item) as Item
+  if (item.event !== undefined) {
+    const value = await reassignmentJson(ledger, update, { item, format: format.reassignments })
+    return value && { update: { Reassignment: { value } } }
+  }
+  if (format.transactions === undefined) return undefined
+  const value = await transactionJson(ledger, update, format.transactions)
+  return value && { update: { Transaction: { value } } }
+}
+
+export async function transactionJson(
+  ledger: Ledger,
+  update: LedgerUpdate,
+  { format, shape }: NonNullable<UpdateFormat['transactions']>,
+): Promise<object | undefined> {
+  const item = JSON.parse(update.item) as Item
+  const events = await (shape === 'delta' ? deltaEvents : effectEvents)(
+    ledger,
+    update,
+    item,
+    format,
+  )
+  if (events.length === 0) return undefined
+  return {
+    updateId: update.updateId,
+    commandId: isSubmitter(update, format) ? update.command.commandId : '',
+    workflowId: item.workflow_id,
+    effectiveAt: item.effective_at,
+    events,
+    offset: Number(update.offset),
+    synchronizerId: item.synchronizer_id,
+    traceContext: {},
+    recordTime: printInThrees(update.recordTime),
+    externalTransactionHash: '',
+  }
+}
+
+type EventReader = (
+  ledger: Ledger,
+  update: LedgerUpdate,
+  item: Item,
+  format: EventFormat,
+) => Promise<object[]>
+
+/** What the transaction changed for stakeholders: contracts that came and went. */
+const deltaEvents: EventReader = async (ledger, update, item, format) => {
+  const all = Object.values(item.events_by_id ?? {})
+  const came = new Set(all.filter(isCreated).map(({ contract_id }) => contract_id))
+  const went = new Set(all.filter(({ consuming }) => consuming).map((event) => event.contract_id))
+  const shown: object[] = []
+  for (const [nodeId, event] of all.entries()) {
+    const isPassing = came.has(event.contract_id) && went.has(event.contract_id)
+    if (isPassing || (!isCreated(event) && !event.consuming)) continue
+    const contract = await ledger.contract(event.contract_id)
+    if (contract === undefined) continue
+    const { name } = contract.entry.template
+    const witnesses = wantedBy(format, name, stakeholdersOf(contract))
+    if (witnesses.length === 0) continue
+    const place = { offset: update.offset, nodeId, witnesses }
+    shown.push(
+      isCreated(event)
+        ? { CreatedEvent: createdJson(contract, place) }
+        : { ArchivedEvent: archivedJson(contract.entry, event, place) },
+    )
+  }
+  return shown
+}
+
+/** Everything that the parties witnessed. */
+const effectEvents: EventReader = async (ledger, update, item, format) => {
+  const { parties, events: seenBy } = update.witnesses
+  const shown: object[] = []
+  for (const [nodeId, event] of Object.values(item.events_by_id ?? {}).entries()) {
+    const entry = ledger.entry(event.template_id)
+    const seen = (seenBy[nodeId] ?? []).map((place) => parties[place] as string)
+    const witnesses = wantedBy(format, entry.template.name, seen)
+    if (witnesses.length === 0) continue
+    const place = { offset: update.offset, nodeId, witnesses }
+    if (isCreated(event)) {
+      const contract = await ledger.contract(event.contract_id)
+      if (contract !== undefined) shown.push({ CreatedEvent: createdJson(contract, place) })
+    } else shown.push({ ExercisedEvent: exercisedJson(entry, event, { ...place, item }) })
+  }
+  return shown
+}
+
+async function reassignmentJson(
+  ledger: Ledger,
+  update: LedgerUpdate,
+  { item, format }: { item: Item; format: EventFormat | undefined },
+): Promise<object | undefined> {
+  const event = item.event
+  if (format === undefined || event === undefined) return undefined
+  const contractId = event.contract_id ?? event.created_event?.contract_id ?? ''
+  const contract = await ledger.contract(contractId)
+  if (contract === undefined) return undefined
+  const { name, packageName } = contract.entry.template
+  const witnesses = wantedBy(format, name, stakeholdersOf(contract))
+  if (witnesses.length === 0) return undefined
+  const common = {
+    reassignmentId: event.unassign_id,
+    source: event.source_synchronizer,
+    target: event.target_synchronizer,
+    submitter: event.submitter,
+    reassignmentCounter: event.reassignment_counter,
+  }
+  const place = { offset: update.offset, nodeId: 0, witnesses }
+  return {
+    updateId: update.updateId,
+    commandId: isSubmitter(update, format) ? update.command.commandId : '',
+    workflowId: '',
+    offset: Number(update.offset),
+    events: [
+      event.created_event === undefined
+        ? {
+            JsUnassignedEvent: {
+              value: {
+                ...common,
+                contractId,
+                templateId: contract.entry.id,
+                witnessParties: witnesses,
+                packageName,
+                offset: Number(update.offset),
+                nodeId: 0,
+              },
+            },
+          }
+        : { JsAssignmentEvent: { ...common, createdEvent: createdJson(contract, place) } },
+    ],
+    traceContext: {},
+    recordTime: printInThrees(update.recordTime),
+    synchronizerId:
+      event.created_event === undefined ? event.source_synchronizer : event.target_synchronizer,
+  }
+}
+
+function createdJson(contract: Contract, { offset, nodeId, witnesses }: Place): object {
+  const { template, id } = contract.entry
+  return {
+    offset: Number(offset),
+    nodeId,
+    contractId: contract.contractId,
+    templateId: id,
+    contractKey: null,
+    createArgument: template.payload.toJson(contract.payload),
+    createdEventBlob: '',
+    interfaceViews: [],
+    witnessParties: witnesses,
+    signatories: contract.signatories,
+    observers: contract.observers,
+    createdAt: printInThrees(contract.createdAt),
+    packageName: template.packageName,
+    representativePackageId: packageIdOf(template.packageName),
+    acsDelta: true,
+  }
+}
+
+function archivedJson(
+  entry: TemplateEntry,
+  event: ItemEvent,
+  { offset, nodeId, witnesses }: Place,
+): object {
+  return {
+    offset: Number(offset),
+    nodeId,
+    contractId: event.contract_id,
+    templateId: entry.id,
+    witnessParties: witnesses,
+    packageName: entry.template.packageName,
+    implementedInterfaces: [],
+  }
+}
+
+function exercisedJson(
+  entry: TemplateEntry,
+  event: ItemEvent,
+  { offset, nodeId, witnesses, item }: Place & { item: Item },
+): object {
+  const choice = entry.choices.get(event.choice ?? '')
+  return {
+    offset: Number(offset),
+    nodeId,
+    contractId: event.contract_id,
+    templateId: entry.id,
+    interfaceId: event.interface_id ?? null,
+    choice: event.choice,
+    choiceArgument:
+      choice?.argument.toJson(choice.argument.fromLossless(event.choice_argument)) ?? {},
+    actingParties: event.acting_parties,
+    consuming: event.consuming,
+    witnessParties: witnesses,
+    lastDescendantNodeId: lastDescendant(item, event, nodeId),
+    exerciseResult: choice?.result.toJson(choice.result.fromLossless(event.exercise_result)) ?? {},
+    packageName: entry.template.packageName,
+    implementedInterfaces: [],
+    acsDelta: event.consuming === true,
+  }
+}
+
+/** Events are numbered in preorder, so the last one below is found along the last children. */
+function lastDescendant(item: Item, event: ItemEvent, nodeId: number): number {
+  const last = event.child_event_ids?.at(-1)
+  if (last === undefined) return nodeId
+  const child = item.events_by_id?.[last]
+  const childId = Number(last.slice(last.lastIndexOf(':') + 1))
+  return child === undefined ? childId : lastDescendant(item, child, childId)
+}
+
+function isCreated({ event_type }: ItemEvent): boolean {
+  return event_type === 'created_event'
+}
+
+function isSubmitter({ command }: LedgerUpdate, { byParty, anyParty }: EventFormat): boolean {
+  return anyParty !== undefined || command.actAs.some((party) => byParty.has(party))
+}
+
+export function completionJson(update: LedgerUpdate, synchronizerId: string): object {
+  const { command } = update
+  return {
+    completionResponse: {
+      Completion: {
+        value: {
+          commandId: command.commandId,
+          status: { code: 0, message: '', details: [] },
+          updateId: update.updateId,
+          userId: command.userId,
+          actAs: command.actAs,
+          submissionId: command.submissionId,
+          deduplicationPeriod: { Empty: {} },
+          traceContext: {},
+          offset: Number(update.offset),
+          synchronizerTime: {
+            synchronizerId,
+            recordTime: printInThrees(update.recordTime as Instant),
+          },
+        },
+      },
+    },
+  }
+}

@@ -1,0 +1,21 @@
+import type { Ledger } from './ledger.ts'
+import { memberTraffic } from './traffic.ts'
+
+/** Extra traffic of a member, in bytes: what it has bought, and what of that is used up. */
+export type MemberTrafficState = { purchased: bigint; consumed: bigint }
+
+/** Undefined for a member that the network has never heard of. */
+export async function trafficOf(
+  ledger: Ledger,
+  { dso, memberId }: { dso: string; memberId: string },
+): Promise<MemberTrafficState | undefined> {
+  const bought = (await ledger.contractsOf(memberTraffic, dso)).filter(
+    ({ payload }) =>
+      payload.memberId === memberId && payload.synchronizerId === ledger.synchronizers[0],
+  )
+  if (bought.length === 0) return undefined
+  return {
+    purchased: bought.reduce((sum, { payload }) => sum + payload.totalPurchased, 0n),
+    consumed: 0n,
+  }
+}

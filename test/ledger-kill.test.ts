@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { systemClock } from '../src/base/clock.ts'
+import { openDb } from '../src/db/open.ts'
+import { openHistory } from '../src/history/history.ts'
+import { verifyHistory } from '../src/history/verify.ts'
+import { openLedger } from '../src/ledger/ledger.ts'
+import { coinsOf } from '../src/ledger/payments.ts'
+import { TEMPLATES } from '../src/ledger/templates.ts'
+import { startFollowing } from '../src/scan/follow.ts'
+import { decimal } from '../src/values/decimal.ts'
+import { GLOBAL, partyOf } from './support/embedded-ledger.ts'
+import { forEachEngine } from './support/engines.ts'
+import { newPool } from './support/histories.ts'
+import { createReplay } from './support/replay.ts'
+
+const KILLS = 6
+const PEOPLE = [0, 1, 2, 3].map((n) => partyOf(`person-${n}`))
+/** Long enough for many commits, so that the kill falls anywhere in one. */
+const KILL_DELAY_MS_MAX = 150
+const CHILD = fileURLToPath(new URL('./support/ledger-child.ts', import.meta.url))
+
+/** Lets people pay until some payments were told, and a little longer; returns what was told. */
+async function payUntilKilled(t: TestContext, args: string[]): Promise<string[]> {
+  const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  t.after(() => child.kill('SIGKILL'))
+  const gone = once(child, 'exit')
+  let errors = ''
+  child.stderr.on('data', (text) => {
+    errors += text
+  })
+  let text = ''
+  let isDying = false
+  for await (const chunk of child.stdout) {
+    text += chunk
+    if (isDying) continue
+    isDying = true
+    setTimeout(() => child.kill('SIGKILL'), Math.random() * KILL_DELAY_MS_MAX)
+  }
+  await gone
+  assert.ok(isDying, `the payers ended by themselves: ${errors}`)
+  return text.split('\n').slice(0, -1)
+}
+
+forEachEngine((engine) => {
+  test(`however often the process is killed, no coin is lost, minted or paid twice, on ${engine.name}`, async (t) => {
+    const participant = await engine.newTarget(t)
+    const app = await engine.newTarget(t)
+    const told = new Set<string>()
+    let first = 0
+    for (let round = 0; round < KILLS; round += 1) {
+      const args = [JSON.stringify(participant), JSON.stringify(app), String(first)]
+      const paid = (await payUntilKilled(t, args)).map((line) => line.slice('paid '.length))
+      for (const id of paid) told.add(id)
+      // Goes back a little, so that payments which were made are tried again.
+      const reached = [0, 1, 2, 3].map(
+        (payer) => paid.filter((id) => id.startsWith(`${payer}-`)).length,
+      )
+      first = Math.max(0, first + Math.min(...reached) - 2)
+    }
+    const db = await openDb(participant)
+    t.after(() => db.close())
+    const appDb = await openDb(app)
+    t.after(() => appDb.close())
+    const ledger = await openLedger({
+      db,
+      clock: systemClock,
+      migrationId: 0n,
+      synchronizerId: GLOBAL,
+      templates: TEMPLATES,
+      deduplicationMs: 1,
+    })
+    t.after(() => ledger.close())
+    const updates = await ledger.updatesAfter(0n, 1_000_000)
+    assert.ok(updates.length > KILLS)
+    const ids = updates.map(({ command }) => command.commandId).filter((id) => id !== '')
+    assert.equal(new Set(ids).size, ids.length, 'no command was done twice')
+    for (const id of told) assert.ok(ids.includes(id), `the acknowledged payment ${id} is there`)
+    let supply = 0n
+    for (const person of PEOPLE) {
+      for (const { amount } of await coinsOf(ledger, person)) supply += amount
+    }
+    assert.equal(supply, decimal('4000'))
+    const history = await openHistory({ db: appDb, cacheBytes: 1_000_000 })
+    const following = startFollowing({
+      ledger,
+      history,
+      onError(error) {
+        throw error
+      },
+    })
+    await following.caughtUp()
+    await following.close()
+    assert.equal(history.view.updates, updates.length)
+    const { checked } = await verifyHistory(history, { pool: newPool(t) })
+    assert.equal(checked, updates.length)
+    const replay = createReplay()
+    for (const { item } of updates) replay.read(JSON.parse(item))
+    const active: string[] = []
+    for await (const page of ledger.activeAt({ offset: ledger.end, parties: 'any' })) {
+      active.push(...page.map(({ contractId }) => contractId))
+    }
+    assert.deepEqual(active.toSorted(), [...replay.live.keys()].toSorted())
+  })
+})
