@@ -2,6 +2,8 @@
 export type Clock = {
   /** Microseconds since 1970. */
   nowMicros(): bigint
+  /** Only on a clock that stands still until it is moved: tells of each move; returns how to stop. */
+  onMove?(listener: () => void): () => void
 }
 
 export type SimulatedClock = Clock & {
@@ -17,11 +19,17 @@ export const systemClock: Clock = {
 /** Stands still until it is advanced. */
 export function createSimulatedClock(startMicros: bigint): SimulatedClock {
   let now = startMicros
+  const listeners = new Set<() => void>()
   return {
     nowMicros: () => now,
     advance(micros) {
       if (micros < 0n) throw new RangeError('Time does not go back.')
       now += micros
+      for (const tell of [...listeners]) tell()
+    },
+    onMove(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
     },
   }
 }

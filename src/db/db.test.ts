@@ -43,6 +43,23 @@ forEachEngine((engine) => {
     }
   })
 
+  test(`statements together are all done or none ${on}`, async (t) => {
+    const db = await openWithTable(t, engine)
+    const insert = (id: number) => ({ sql: insertRow, params: [id, 1, 'x', null] })
+    const increase = { sql: 'update thing set n = n + ? where id = ?', params: [1, 1] }
+    await db.executeAll([insert(1), insert(2), increase])
+    await db.executeAll([])
+    await assert.rejects(db.executeAll([insert(3), insert(2), insert(4)]), SqlError)
+    await assert.rejects(db.executeAll([insert(3), { sql: 'nonsense', params: [] }]), SqlError)
+    await db.transaction((tx) => tx.executeAll([insert(5), increase]))
+    await assert.rejects(
+      db.transaction((tx) => tx.executeAll([insert(6), insert(5)])),
+      SqlError,
+    )
+    assert.deepEqual(await db.query(selectIds), [{ id: 1 }, { id: 2 }, { id: 5 }])
+    assert.deepEqual(await db.query('select n from thing where id = ?', [1]), [{ n: 3 }])
+  })
+
   test(`random values come back as they were stored ${on}`, async (t) => {
     const db = await openWithTable(t, engine)
     const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'))

@@ -1,5 +1,8 @@
 export type SqlValue = null | string | number | bigint | Uint8Array
 
+/** A statement that changes rows, with its parameters. */
+export type Statement = { sql: string; params: SqlValue[] }
+
 /**
  * The seam between the house and its two engines. SQL is the subset that SQLite and PostgreSQL
  * share, with `?` parameters. Integers come back as numbers, and as bigints beyond 2^53; there are
@@ -14,6 +17,8 @@ export type Db = {
   execute(sql: string, params?: SqlValue[]): Promise<number>
   /** One statement for many rows; cheaper than as many calls. */
   executeMany(sql: string, rows: SqlValue[][]): Promise<void>
+  /** Several statements, all or none, without a look at what each of them did; cheaper than a transaction. */
+  executeAll(statements: readonly Statement[]): Promise<void>
   /**
    * Runs the work in one transaction: committed and durable when the promise resolves, rolled back
    * when the work throws or one of its statements fails, even if the work catches that. Write transactions of one process run one after another on SQLite.

@@ -114,6 +114,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
     queryBinary: (sql, params) => run((session) => session.queryBinary(sql, params)),
     execute: (sql, params) => run((session) => session.execute(sql, params)),
     executeMany: (sql, rows) => transaction((tx) => tx.executeMany(sql, rows)),
+    executeAll: (statements) => transaction((tx) => tx.executeAll(statements)),
     transaction,
     close() {
       closing ??= close()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { SqlValue } from './db.ts'
 import { SqlError } from './db-error.ts'
 import { cacheStatements, type SqliteStatements, toSqlError } from './sqlite-statements.ts'
 import type { WriterError, WriterReply, WriterRequest } from './sqlite-writer-port.ts'
@@ -116,6 +117,30 @@ function perform(request: WriterRequest, { connection, statements }: Writer): un
       assertInTransaction(connection)
       for (const row of request.rows) statements.run(request.sql, row)
       return
+    case 'executeAll':
+      executeAll(request, { connection, statements })
+      return
+  }
+}
+
+function executeAll(
+  { texts, rows }: { texts: string[]; rows: SqlValue[][] },
+  { connection, statements }: Writer,
+): void {
+  connection.exec('begin immediate')
+  let sql: string | undefined
+  try {
+    for (const [index, text] of texts.entries()) {
+      sql = text
+      assertInTransaction(connection)
+      statements.run(text, rows[index] ?? [])
+    }
+    sql = undefined
+    assertInTransaction(connection)
+    connection.exec('commit')
+  } catch (error) {
+    if (connection.isTransaction) connection.exec('rollback')
+    throw toSqlError(error, sql)
   }
 }
 

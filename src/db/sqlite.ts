@@ -71,6 +71,12 @@ export async function openSqlite({ path }: SqliteOptions): Promise<Db> {
     queryBinary: query,
     execute: (sql, params) => queue.run(() => autocommit.execute(sql, params)),
     executeMany: (sql, rows) => transaction((tx) => tx.executeMany(sql, rows)),
+    executeAll: (statements) =>
+      queue.run(async () => {
+        const texts = statements.map(({ sql }) => sql)
+        const rows = statements.map(({ params }) => params)
+        await writer.request({ kind: 'executeAll', texts, rows })
+      }),
     transaction,
     close() {
       closing ??= close()

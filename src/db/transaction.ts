@@ -52,6 +52,9 @@ export async function runTransaction<T>(
     queryBinary: (sql, params) => run(() => statements.queryBinary(sql, params)),
     execute: (sql, params) => run(() => statements.execute(sql, params)),
     executeMany: (sql, rows) => run(() => statements.executeMany(sql, rows)),
+    async executeAll(all) {
+      await Promise.all(all.map(({ sql, params }) => tx.execute(sql, params)))
+    },
     transaction: () => assert.fail('a transaction cannot be opened inside another'),
     close: () => assert.fail('a transaction cannot close its database'),
   }
@@ -73,4 +76,10 @@ export async function runTransaction<T>(
     await ends.rollback()
     throw error
   }
+}
+
+/** The transaction as a database: what would be transactions of their own become parts of it. */
+export function withinTransaction(tx: Db): Db {
+  const db: Db = { ...tx, transaction: (work) => work(db), close: async () => {} }
+  return db
 }

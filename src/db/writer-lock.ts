@@ -101,8 +101,33 @@ export async function holdWriterLock(
 ): Promise<HeldWriterLock | undefined> {
   const first = await tryWriterLock(options)
   if (first === undefined) return undefined
-  let lock: WriterLock = first
-  let state: ReturnType<HeldWriterLock['state']> = 'held'
+  return claimAlways(options, first, { onHeld: options.onRegained })
+}
+
+/**
+ * Claims the lock until it is held, and again whenever it was lost: of several processes one holds
+ * it, and when that one dies another does within seconds.
+ */
+export async function contendForWriterLock(
+  options: WriterLockOptions & {
+    /** Told when the lock is held, also at once, and when it no longer is. */
+    onHeld(): void
+    onLost(): void
+  },
+): Promise<HeldWriterLock> {
+  const first = await tryWriterLock(options)
+  const lock = claimAlways(options, first, options)
+  if (first !== undefined) options.onHeld()
+  return lock
+}
+
+function claimAlways(
+  options: WriterLockOptions,
+  first: WriterLock | undefined,
+  events: { onHeld(): void; onLost?: () => void },
+): HeldWriterLock {
+  let lock: WriterLock | undefined
+  let state: ReturnType<HeldWriterLock['state']> = 'taken'
   let isReleased = false
   let retry: NodeJS.Timeout | undefined
   let claiming: Promise<void> | undefined
@@ -113,6 +138,7 @@ export async function holdWriterLock(
     held.lost.addEventListener('abort', () => {
       if (isReleased) return
       state = 'lost'
+      events.onLost?.()
       claimSoon()
     })
   }
@@ -129,7 +155,7 @@ export async function holdWriterLock(
       if (held === undefined) state = 'taken'
       else {
         watch(held)
-        if (!isReleased) options.onRegained()
+        if (!isReleased) events.onHeld()
         return
       }
     } catch {
@@ -139,14 +165,15 @@ export async function holdWriterLock(
     if (!isReleased) claimSoon()
   }
 
-  watch(first)
+  if (first === undefined) claimSoon()
+  else watch(first)
   return {
     state: () => state,
     async release() {
       isReleased = true
       clearTimeout(retry)
       await claiming
-      await lock.release()
+      await lock?.release()
     },
   }
 }

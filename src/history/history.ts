@@ -19,6 +19,8 @@ export type History = {
   latestView(): Promise<View>
   /** Looks for updates that another process has appended. */
   refresh(): Promise<View>
+  /** Whether another process appends from now on. */
+  setFollower(isFollower: boolean): Promise<View>
 }
 
 export type HistoryOptions = {
@@ -35,7 +37,8 @@ export type HistoryOptions = {
 const FOLLOW_INTERVAL_MS = 250
 
 export async function openHistory(options: HistoryOptions): Promise<History> {
-  const { db, cacheBytes, isFollower = false } = options
+  const { db, cacheBytes } = options
+  let isFollower = options.isFollower ?? false
   const cache = createFrameCache({ db, bytesMax: cacheBytes })
   let view = await loadView(db)
   let isCurrent = true
@@ -79,6 +82,10 @@ export async function openHistory(options: HistoryOptions): Promise<History> {
     },
     latestView,
     refresh,
+    setFollower(follows) {
+      isFollower = follows
+      return refresh()
+    },
   }
 
   function isStale(): boolean {

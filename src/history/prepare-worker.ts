@@ -2,9 +2,16 @@ import { isUtf8 } from 'node:buffer'
 import { parentPort } from 'node:worker_threads'
 import { type PreparedUpdate, prepareLine } from './encode.ts'
 import { UpdateError } from './item-fields.ts'
+import { pageKeys } from './item-key.ts'
+import { type PageBorders, preparePage } from './prepare-page.ts'
 
-/** A block of whole lines to prepare, and the number of its first line. */
-export type PrepareRequest = { id: number; bytes: Uint8Array; firstLine: number }
+export type PrepareRequest =
+  /** A block of whole lines to prepare, and the number of its first line. */
+  | { kind: 'lines'; id: number; bytes: Uint8Array; firstLine: number }
+  /** A page in both encodings, of which so many updates are wanted. */
+  | ({ kind: 'page'; id: number } & PageToPrepare)
+  /** Pages of one encoding whose items are to be compared. */
+  | { kind: 'keys'; id: number; bodies: Uint8Array[] }
 
 /** What the block holds up to its first bad line, if it has one. */
 export type PrepareResult = {
@@ -14,14 +21,45 @@ export type PrepareResult = {
 }
 export type LineUpdate = PreparedUpdate & { line: number }
 
+type PageToPrepare = {
+  protobuf: Uint8Array
+  compact: Uint8Array
+  count: number
+  isProof?: boolean
+  borders?: PageBorders | undefined
+}
+
 const NEWLINE = 10
 
 parentPort?.on('message', (request: PrepareRequest) => {
-  const result = prepareBlock(request)
-  parentPort?.postMessage(result, packBytes(result.updates))
+  const { id } = request
+  switch (request.kind) {
+    case 'lines': {
+      const result = prepareBlock(request)
+      parentPort?.postMessage(result, packBytes(result.updates))
+      return
+    }
+    case 'page': {
+      const { protobuf, compact, ...rest } = request
+      const page = preparePage({
+        ...rest,
+        protobuf: asBuffer(protobuf),
+        compact: asBuffer(compact),
+      })
+      parentPort?.postMessage({ id, page }, packBytes(page.updates))
+      return
+    }
+    case 'keys':
+      parentPort?.postMessage({ id, pages: pageKeys(request.bodies.map(asBuffer)) })
+  }
 })
 
-function prepareBlock({ id, bytes, firstLine }: PrepareRequest): PrepareResult {
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
+}
+
+function prepareBlock(request: PrepareRequest & { kind: 'lines' }): PrepareResult {
+  const { id, bytes, firstLine } = request
   const block = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const updates: LineUpdate[] = []
   let line = firstLine
@@ -46,7 +84,7 @@ function readText(line: Buffer): string {
 }
 
 /** Moves the updates' bytes into one buffer, which travels to the main thread without a copy. */
-function packBytes(updates: LineUpdate[]): ArrayBuffer[] {
+function packBytes(updates: PreparedUpdate[]): ArrayBuffer[] {
   const length = updates.reduce((sum, u) => sum + u.compact.length + u.protobuf.length, 0)
   const packed = new Uint8Array(length)
   let at = 0

@@ -45,6 +45,43 @@ export function toVersion(
   return { bytes: Buffer.concat(pieces), starts }
 }
 
+/**
+ * Whether a scan that prints as we do printed the update so, in /v1/updates or in /v2/updates, in the
+ * compact form and whatever its offset.
+ */
+export function isPrintedAs(
+  { compact, offsetAt, kind, eventCount }: PrintedUpdate,
+  received: Buffer,
+): boolean {
+  const stored = Buffer.from(compact.buffer, compact.byteOffset, compact.byteLength)
+  if (received.length === stored.length) {
+    const behind = offsetAt + CONSTANT_OFFSET.length
+    return (
+      stored.compare(received, 0, offsetAt, 0, offsetAt) === 0 &&
+      stored.compare(received, behind, received.length, behind) === 0 &&
+      OFFSET_DIGITS.test(received.toString('latin1', offsetAt, behind))
+    )
+  }
+  if (kind === 'reassignment' || received.length !== stored.length - OFFSET_FIELD_BYTES)
+    return false
+  const index = { isReassignment: NO_REASSIGNMENT, eventCounts: Uint32Array.of(eventCount) }
+  let at = 0
+  for (const piece of toV2(stored, index, 0)) {
+    if (received.compare(piece, 0, piece.length, at, at + piece.length) !== 0) return false
+    at += piece.length
+  }
+  return at === received.length
+}
+
+type PrintedUpdate = {
+  kind: 'transaction' | 'reassignment'
+  compact: Uint8Array
+  offsetAt: number
+  eventCount: number
+}
+const OFFSET_DIGITS = /^[0-9a-f]{18}$/
+const NO_REASSIGNMENT = Uint8Array.of(0)
+
 function convert(version: Version, update: Buffer, index: FrameIndex, i: number): Uint8Array[] {
   switch (version) {
     case 0:
@@ -66,7 +103,11 @@ function withoutOffset(update: Buffer): Buffer {
   ])
 }
 
-function toV2(update: Buffer, index: FrameIndex, i: number): Uint8Array[] {
+function toV2(
+  update: Buffer,
+  index: Pick<FrameIndex, 'isReassignment' | 'eventCounts'>,
+  i: number,
+): Uint8Array[] {
   const offsetAt = update.indexOf(OFFSET_KEY)
   if (index.isReassignment[i] === 1) {
     const digitsAt = offsetAt + OFFSET_KEY.length

@@ -130,6 +130,15 @@ export const ledgerErrorBody = (
   }
 }
 
+/** The error as a gRPC status, as completions tell it. */
+export const grpcStatusOf = (error: LedgerError): { code: number; message: string } => {
+  const { id, grpc } = CATEGORIES[error.category]
+  return {
+    code: grpc,
+    message: `${error.code}(${id},0): ${cut(error.message, CAUSE_CHARACTERS_MAX)}`,
+  }
+}
+
 /** The one place where an error of the ledger API becomes an answer. */
 export const ledgerErrorHandler = (
   error: unknown,

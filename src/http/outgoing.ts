@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, ProxyAgent, fetch as undiciFetch } from 'undici'
+import { type Exchange, exchangeThrough } from './exchange.ts'
 
 export type Proxy = {
   readonly host: string
@@ -8,7 +9,12 @@ export type Proxy = {
 }
 
 /** The one way out: every call to another server goes through this. */
-export type Outgoing = { fetch: typeof globalThis.fetch; close(): Promise<void> }
+export type Outgoing = {
+  fetch: typeof globalThis.fetch
+  /** For large answers. */
+  exchange: Exchange
+  close(): Promise<void>
+}
 
 const CONNECT_TIMEOUT_MS = 10_000
 
@@ -31,6 +37,7 @@ export function createOutgoing(proxy: Proxy | undefined): Outgoing {
         ...init,
         dispatcher: routeOf(new URL(input).hostname),
       })) as typeof globalThis.fetch,
+    exchange: exchangeThrough(routeOf),
     async close() {
       await Promise.all([...new Set([direct, tunnel])].map((agent) => agent.destroy()))
     },

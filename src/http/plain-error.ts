@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { LedgerError, ledgerErrorBody } from './ledger-error.ts'
 import type { ErrorShape } from './server.ts'
 
 /** A refusal that reaches the client as `{"error": "<sentence>"}`. */
@@ -52,7 +53,9 @@ function logRefusal(
   request: FastifyRequest,
 ): void {
   const record = { correlationId: request.id, status }
-  if (error instanceof PlainError || status < 500) {
+  if (error instanceof LedgerError && status < 500) {
+    request.log.info({ ...record, reason: error.detail ?? message }, 'request refused')
+  } else if (error instanceof PlainError || status < 500) {
     request.log.debug({ ...record, reason: message }, 'request refused')
   } else if (status === 503) {
     request.log.warn({ ...record, reason: (error as Error).message }, 'request failed')
@@ -77,6 +80,11 @@ export const plainErrors: ErrorShape = {
 
 function toPlainError(error: unknown, request: FastifyRequest): PlainError {
   if (error instanceof PlainError) return error
+  if (error instanceof LedgerError) {
+    // The users' part refuses in the ledger's words; what it keeps to itself stays untold here too.
+    const { cause } = ledgerErrorBody(error, { correlationId: request.id, traceId: '' })
+    return new PlainError(error.status, cause, error.headers)
+  }
   const { name, code, statusCode } = error as { name?: string; code?: string; statusCode?: number }
   if (name === 'DatabaseUnavailable') {
     return new PlainError(

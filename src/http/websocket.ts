@@ -24,8 +24,10 @@ export type WebSocketRoutes = Record<
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 /** Requests are small; a client that sends more is not one of ours. */
 const MESSAGE_BYTES_MAX = 1024 * 1024
+/** Messages that nobody has asked for yet: a client of ours sends one and listens. */
+const WAITING_MAX = 16
 const OPCODE = { continuation: 0, text: 1, close: 8, ping: 9, pong: 10 } as const
-const CLOSE = { normal: 1000, protocol: 1002, tooBig: 1009, internal: 1011 } as const
+const CLOSE = { normal: 1000, protocol: 1002, policy: 1008, tooBig: 1009, internal: 1011 } as const
 
 /** Answers upgrades of the paths; other upgrades are refused. */
 export function serveWebSockets(
@@ -121,14 +123,20 @@ function openConnection(socket: Duplex, head: Buffer): WebSocketConnection {
 
   function take({ opcode, isFinal, payload }: Frame): void {
     if (opcode === OPCODE.close) close()
-    else if (opcode === OPCODE.ping) write(OPCODE.pong, payload)
-    else if (opcode === OPCODE.text || opcode === OPCODE.continuation) {
+    else if (opcode === OPCODE.ping) {
+      // Who does not read gets no answers either, or they would pile up.
+      if (!socket.writableNeedDrain) write(OPCODE.pong, payload)
+    } else if (opcode === OPCODE.text || opcode === OPCODE.continuation) {
       parts.push(payload)
       if (parts.reduce((sum, { length }) => sum + length, 0) > MESSAGE_BYTES_MAX) {
         close(CLOSE.tooBig)
         return
       }
       if (!isFinal) return
+      if (messages.length >= WAITING_MAX) {
+        close(CLOSE.policy)
+        return
+      }
       messages.push(Buffer.concat(parts).toString('utf8'))
       parts = []
       wake?.()

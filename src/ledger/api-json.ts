@@ -1,9 +1,11 @@
-import { type Instant, printInThrees } from '../values/instant.ts'
+import { printInThrees } from '../values/instant.ts'
+import { blobOf } from './blob.ts'
 import { type Contract, stakeholdersOf } from './contract.ts'
-import { type EventFormat, type UpdateFormat, wantedBy } from './event-format.ts'
+import { pastPruned } from './errors.ts'
+import { type EventFormat, type Match, matchFor, type UpdateFormat } from './event-format.ts'
 import type { Ledger } from './ledger.ts'
-import { packageIdOf, type TemplateEntry } from './template.ts'
-import type { LedgerUpdate } from './updates-store.ts'
+import { type InterfaceView, packageIdOf, type TemplateEntry } from './template.ts'
+import type { LedgerEntry, LedgerUpdate } from './updates-store.ts'
 
 // The ledger's updates and contracts as the ledger API shows them: to some parties, and only what
 // they have asked for.
@@ -33,17 +35,16 @@ type Item = {
   events_by_id?: Record<string, ItemEvent>
   event?: Record<string, unknown> & { contract_id?: string; created_event?: ItemEvent }
 }
-type Place = { offset: bigint; nodeId: number; witnesses: string[] }
+type Place = { offset: bigint; nodeId: number; match: Match }
 
 /** An active contract as `state/active-contracts` lists it; undefined when nobody asked for it. */
 export function activeContractJson(contract: Contract, format: EventFormat): object | undefined {
-  const { template } = contract.entry
-  const witnesses = wantedBy(format, template.name, stakeholdersOf(contract))
-  if (witnesses.length === 0) return undefined
+  const match = matchFor(format, contract.entry, stakeholdersOf(contract))
+  if (match === undefined) return undefined
   const createdEvent = createdJson(contract, {
     offset: contract.createdOffset,
     nodeId: contract.createdNodeId,
-    witnesses,
+    match,
   })
   return {
     workflowId: '',
@@ -116,12 +117,10 @@ const deltaEvents: EventReader = async (ledger, update, item, format) => {
   for (const [nodeId, event] of all.entries()) {
     const isPassing = came.has(event.contract_id) && went.has(event.contract_id)
     if (isPassing || (!isCreated(event) && !event.consuming)) continue
-    const contract = await ledger.contract(event.contract_id)
-    if (contract === undefined) continue
-    const { name } = contract.entry.template
-    const witnesses = wantedBy(format, name, stakeholdersOf(contract))
-    if (witnesses.length === 0) continue
-    const place = { offset: update.offset, nodeId, witnesses }
+    const contract = await contractOf(ledger, update, event.contract_id)
+    const match = matchFor(format, contract.entry, stakeholdersOf(contract))
+    if (match === undefined) continue
+    const place = { offset: update.offset, nodeId, match }
     shown.push(
       isCreated(event)
         ? { CreatedEvent: createdJson(contract, place) }
@@ -138,15 +137,22 @@ const effectEvents: EventReader = async (ledger, update, item, format) => {
   for (const [nodeId, event] of Object.values(item.events_by_id ?? {}).entries()) {
     const entry = ledger.entry(event.template_id)
     const seen = (seenBy[nodeId] ?? []).map((place) => parties[place] as string)
-    const witnesses = wantedBy(format, entry.template.name, seen)
-    if (witnesses.length === 0) continue
-    const place = { offset: update.offset, nodeId, witnesses }
+    const match = matchFor(format, entry, seen)
+    if (match === undefined) continue
+    const place = { offset: update.offset, nodeId, match }
     if (isCreated(event)) {
-      const contract = await ledger.contract(event.contract_id)
-      if (contract !== undefined) shown.push({ CreatedEvent: createdJson(contract, place) })
+      const contract = await contractOf(ledger, update, event.contract_id)
+      shown.push({ CreatedEvent: createdJson(contract, place) })
     } else shown.push({ ExercisedEvent: exercisedJson(entry, event, { ...place, item }) })
   }
   return shown
+}
+
+/** The contract of an event, which is gone only if its update was pruned while it was read. */
+async function contractOf(ledger: Ledger, update: LedgerUpdate, id: string): Promise<Contract> {
+  const contract = await ledger.contract(id)
+  if (contract === undefined) throw pastPruned(update.offset - 1n, await ledger.pruned())
+  return contract
 }
 
 async function reassignmentJson(
@@ -157,11 +163,9 @@ async function reassignmentJson(
   const event = item.event
   if (format === undefined || event === undefined) return undefined
   const contractId = event.contract_id ?? event.created_event?.contract_id ?? ''
-  const contract = await ledger.contract(contractId)
-  if (contract === undefined) return undefined
-  const { name, packageName } = contract.entry.template
-  const witnesses = wantedBy(format, name, stakeholdersOf(contract))
-  if (witnesses.length === 0) return undefined
+  const contract = await contractOf(ledger, update, contractId)
+  const match = matchFor(format, contract.entry, stakeholdersOf(contract))
+  if (match === undefined) return undefined
   const common = {
     reassignmentId: event.unassign_id,
     source: event.source_synchronizer,
@@ -169,7 +173,7 @@ async function reassignmentJson(
     submitter: event.submitter,
     reassignmentCounter: event.reassignment_counter,
   }
-  const place = { offset: update.offset, nodeId: 0, witnesses }
+  const place = { offset: update.offset, nodeId: 0, match }
   return {
     updateId: update.updateId,
     commandId: isSubmitter(update, format) ? update.command.commandId : '',
@@ -183,8 +187,8 @@ async function reassignmentJson(
                 ...common,
                 contractId,
                 templateId: contract.entry.id,
-                witnessParties: witnesses,
-                packageName,
+                witnessParties: match.witnesses,
+                packageName: contract.entry.template.packageName,
                 offset: Number(update.offset),
                 nodeId: 0,
               },
@@ -199,7 +203,7 @@ async function reassignmentJson(
   }
 }
 
-function createdJson(contract: Contract, { offset, nodeId, witnesses }: Place): object {
+function createdJson(contract: Contract, { offset, nodeId, match }: Place): object {
   const { template, id } = contract.entry
   return {
     offset: Number(offset),
@@ -208,9 +212,9 @@ function createdJson(contract: Contract, { offset, nodeId, witnesses }: Place): 
     templateId: id,
     contractKey: null,
     createArgument: template.payload.toJson(contract.payload),
-    createdEventBlob: '',
-    interfaceViews: [],
-    witnessParties: witnesses,
+    createdEventBlob: match.withBlob ? blobOf(contract) : '',
+    interfaceViews: match.views.map((interfaceId) => viewJson(contract, interfaceId)),
+    witnessParties: match.witnesses,
     signatories: contract.signatories,
     observers: contract.observers,
     createdAt: printInThrees(contract.createdAt),
@@ -220,26 +224,37 @@ function createdJson(contract: Contract, { offset, nodeId, witnesses }: Place): 
   }
 }
 
+/** The contract as an interface shows it. */
+function viewJson({ entry, payload }: Contract, interfaceId: string): object {
+  const { view, viewOf } = entry.interfaces.get(interfaceId) as InterfaceView<unknown>
+  return {
+    interfaceId,
+    viewStatus: { code: 0, message: '', details: [] },
+    viewValue: view.toJson(viewOf(payload)),
+    implementationPackageId: packageIdOf(entry.template.packageName),
+  }
+}
+
 function archivedJson(
   entry: TemplateEntry,
   event: ItemEvent,
-  { offset, nodeId, witnesses }: Place,
+  { offset, nodeId, match }: Place,
 ): object {
   return {
     offset: Number(offset),
     nodeId,
     contractId: event.contract_id,
     templateId: entry.id,
-    witnessParties: witnesses,
+    witnessParties: match.witnesses,
     packageName: entry.template.packageName,
-    implementedInterfaces: [],
+    implementedInterfaces: match.interfaces,
   }
 }
 
 function exercisedJson(
   entry: TemplateEntry,
   event: ItemEvent,
-  { offset, nodeId, witnesses, item }: Place & { item: Item },
+  { offset, nodeId, match, item }: Place & { item: Item },
 ): object {
   const choice = entry.choices.get(event.choice ?? '')
   return {
@@ -253,11 +268,11 @@ function exercisedJson(
       choice?.argument.toJson(choice.argument.fromLossless(event.choice_argument)) ?? {},
     actingParties: event.acting_parties,
     consuming: event.consuming,
-    witnessParties: witnesses,
+    witnessParties: match.witnesses,
     lastDescendantNodeId: lastDescendant(item, event, nodeId),
     exerciseResult: choice?.result.toJson(choice.result.fromLossless(event.exercise_result)) ?? {},
     packageName: entry.template.packageName,
-    implementedInterfaces: [],
+    implementedInterfaces: match.interfaces,
     acsDelta: event.consuming === true,
   }
 }
@@ -279,24 +294,26 @@ function isSubmitter({ command }: LedgerUpdate, { byParty, anyParty }: EventForm
   return anyParty !== undefined || command.actAs.some((party) => byParty.has(party))
 }
 
-export function completionJson(update: LedgerUpdate, synchronizerId: string): object {
-  const { command } = update
+/** Accepted commands have the status 0 and their update; refused ones say why. */
+export function completionJson(entry: LedgerEntry, synchronizerId: string): object {
+  const { command } = entry
+  const isRefusal = 'status' in entry
   return {
     completionResponse: {
       Completion: {
         value: {
           commandId: command.commandId,
-          status: { code: 0, message: '', details: [] },
-          updateId: update.updateId,
+          status: { ...(isRefusal ? entry.status : { code: 0, message: '' }), details: [] },
+          updateId: isRefusal ? '' : entry.updateId,
           userId: command.userId,
           actAs: command.actAs,
           submissionId: command.submissionId,
           deduplicationPeriod: { Empty: {} },
           traceContext: {},
-          offset: Number(update.offset),
+          offset: Number(entry.offset),
           synchronizerTime: {
             synchronizerId,
-            recordTime: printInThrees(update.recordTime as Instant),
+            recordTime: printInThrees(entry.recordTime),
           },
         },
       },

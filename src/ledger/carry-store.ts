@@ -75,13 +75,14 @@ async function carryReassignments(from: Db, tx: Db): Promise<void> {
   if (rows.length === 0) return
   await tx.executeMany(
     `insert into reassignments (unassign_id, contract_id, source_synchronizer_id, target_synchronizer_id,
-       reassignment_counter) values (?, ?, ?, ?, ?)`,
+       reassignment_counter, unassigned_offset) values (?, ?, ?, ?, ?, ?)`,
     rows.map((row) => [
       row.unassign_id as string,
       row.contract_id as string,
       row.source_synchronizer_id as string,
       row.target_synchronizer_id as string,
       row.reassignment_counter as bigint,
+      0,
     ]),
   )
 }

@@ -1,5 +1,6 @@
 import type { Decimal } from '../values/decimal.ts'
 import { contractId, int64, numeric, party, record, type ValueOf } from '../values/value-type.ts'
+import { implementHolding } from './holding.ts'
 import { type Choice, defineChoice, defineTemplate, type Steps } from './template.ts'
 
 /** The network's native coin. */
@@ -29,6 +30,14 @@ export const coin = defineTemplate({
   observers: () => [],
   ensure: ({ amount }) =>
     amount.initialAmount > 0n ? undefined : 'The amount of a coin must be above zero.',
+  interfaces: [
+    implementHolding(({ dso, owner, amount }: CoinPayload) => ({
+      dso,
+      owner,
+      amount: amount.initialAmount,
+      lock: undefined,
+    })),
+  ],
 })
 
 /** Fees have been zero on the networks since CIP-78, the holding fee of a round among them. */

@@ -17,8 +17,9 @@ import {
 } from '../users/request-fields.ts'
 import { transactionJson, updateJson } from './api-json.ts'
 import { formatFor, readTransactionFormat, requireReader } from './event-format.ts'
+import { asObject } from './json-object.ts'
 import type { Ledger } from './ledger.ts'
-import { asObject, readSubmission, readSubmitters, type Submitters } from './read-commands.ts'
+import { readSubmission, readSubmitters, type Submitters } from './read-commands.ts'
 import type { Reassignment } from './reassign.ts'
 import type { LedgerUpdate } from './updates-store.ts'
 
@@ -34,7 +35,7 @@ export const commandsRoutes = async (
   const submit = async (request: FastifyRequest, body: JsonObject): Promise<LedgerUpdate> => {
     const stated = readSubmitters(body)
     const submitters = { ...stated, userId: requireSubmitter(callerOf(request), stated) }
-    return ledger.submit(readSubmission(ledger, body, submitters))
+    return ledger.submit(await readSubmission(ledger, body, submitters))
   }
 
   app.post('/v2/commands/submit-and-wait', anyone, async (request) => {

@@ -1,7 +1,7 @@
-import type { Db } from '../db/db.ts'
+import type { Db, Statement } from '../db/db.ts'
 import type { Instant } from '../values/instant.ts'
 import { type Contract, stakeholdersOf } from './contract.ts'
-import { inGroups, insertsOf, type Statement } from './statements-store.ts'
+import { inGroups, insertsOf } from './statements-store.ts'
 import type { TemplateEntry } from './template.ts'
 
 /** SQL of contracts: active ones by id, by template and party, and at an offset. */
@@ -149,11 +149,21 @@ export type PendingReassignment = {
   counter: bigint
 }
 
-export async function insertReassignment(tx: Db, pending: PendingReassignment): Promise<void> {
+/** One that is setting out, with the offset of the update that tells of it. */
+export type NewReassignment = PendingReassignment & { offset: bigint }
+
+export async function insertReassignment(tx: Db, pending: NewReassignment): Promise<void> {
   await tx.execute(
     `insert into reassignments (unassign_id, contract_id, source_synchronizer_id, target_synchronizer_id,
-       reassignment_counter) values (?, ?, ?, ?, ?)`,
-    [pending.unassignId, pending.contractId, pending.source, pending.target, pending.counter],
+       reassignment_counter, unassigned_offset) values (?, ?, ?, ?, ?, ?)`,
+    [
+      pending.unassignId,
+      pending.contractId,
+      pending.source,
+      pending.target,
+      pending.counter,
+      pending.offset,
+    ],
   )
 }
 

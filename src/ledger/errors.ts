@@ -1,4 +1,5 @@
 import { LedgerError } from '../http/ledger-error.ts'
+import type { TrafficAccount } from './traffic-account.ts'
 
 /** The refusals of this part, one function each. Codes and categories are those of the protocol. */
 
@@ -26,6 +27,9 @@ export const contractContended = (contractId: string): LedgerError =>
     cause: `Contract ${contractId} was consumed by another transaction that was under way at the same time. Read the active contracts again and repeat.`,
     resources: [['CONTRACT_ID', contractId]],
   })
+
+export const ledgerIsOff = (reason: string): LedgerError =>
+  new LedgerError({ code: 'LEDGER_IS_OFF', category: 'missing', cause: reason })
 
 export const ledgerBusy = (): LedgerError =>
   new LedgerError({
@@ -64,6 +68,17 @@ export const wronglyTyped = (contractId: string, expected: string, actual: strin
     category: 'precondition',
     cause: `Contract ${contractId} is a ${actual}, not a ${expected}.`,
     resources: [['CONTRACT_ID', contractId]],
+  })
+
+export const notImplemented = (contractId: string, interfaceId: string): LedgerError =>
+  new LedgerError({
+    code: 'CONTRACT_DOES_NOT_IMPLEMENT_INTERFACE',
+    category: 'precondition',
+    cause: `Contract ${contractId} does not implement ${interfaceId}. Exercise a choice of its template.`,
+    resources: [
+      ['CONTRACT_ID', contractId],
+      ['INTERFACE_ID', interfaceId],
+    ],
   })
 
 export const unknownChoice = (template: string, choice: string, known: string[]): LedgerError =>
@@ -133,12 +148,65 @@ export const offsetAfterEnd = (offset: bigint, end: bigint): LedgerError =>
     context: { ledger_end: String(end) },
   })
 
+export const listTooLong = (max: number): LedgerError =>
+  new LedgerError({
+    code: 'JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED',
+    category: 'precondition',
+    cause: `The list would have more than ${max} elements. Ask for fewer with ?limit=${max} and go on after the offset of the last one, or read the same path as a WebSocket stream.`,
+    status: 413,
+  })
+
+export const pastPruned = (after: bigint, pruned: bigint): LedgerError =>
+  new LedgerError({
+    code: 'PARTICIPANT_PRUNED_DATA_ACCESSED',
+    category: 'precondition',
+    cause: `The request from offset ${after} precedes the pruned offset ${pruned}. Begin with the active contracts at ${pruned} or later; older updates are in the history of a scan.`,
+    context: { earliest_offset: String(pruned) },
+  })
+
+export const staleStreamAuthorization = (): LedgerError =>
+  new LedgerError({
+    code: 'STALE_STREAM_AUTHORIZATION',
+    category: 'contention',
+    cause: 'The rights of the user have changed since the stream began. Open it again.',
+  })
+
+export const accessTokenExpired = (): LedgerError =>
+  new LedgerError({
+    code: 'ACCESS_TOKEN_EXPIRED',
+    category: 'contention',
+    cause: 'The token of the stream is no longer valid. Get a new one and open the stream again.',
+  })
+
 export const updateNotFound = (): LedgerError =>
   new LedgerError({
     code: 'UPDATE_NOT_FOUND',
     category: 'missing',
     cause: 'There is no such update, or none that the caller may read.',
   })
+
+export const notEnoughTraffic = (of: {
+  memberId: string
+  cost: bigint
+  account: TrafficAccount
+  available: { base: bigint; extra: bigint }
+}): LedgerError => {
+  const { memberId, cost, account, available } = of
+  const sum = available.base + available.extra
+  return new LedgerError({
+    code: 'SEQUENCER_NOT_ENOUGH_TRAFFIC_CREDIT',
+    category: 'precondition',
+    cause: `The submission costs ${cost} bytes of traffic, and ${memberId} has ${sum} (${available.base} of the base rate, ${available.extra} extra). Buy traffic, or wait until the base rate has refilled.`,
+    context: {
+      member: memberId,
+      trafficCost: String(cost),
+      extraTrafficLimit: String(account.purchased),
+      extraTrafficConsumed: String(account.consumed),
+      baseTrafficRemainder: String(available.base),
+      availableTraffic: String(sum),
+    },
+  })
+}
 
 export const unknownInformees = (parties: string[]): LedgerError =>
   new LedgerError({

@@ -1,15 +1,24 @@
 import { type Caller, canReadAs, hasRight } from '../users/caller.ts'
-import { invalidArgument, permissionDenied } from '../users/errors.ts'
+import { invalidArgument, missingField, permissionDenied } from '../users/errors.ts'
 import { type JsonObject, listField, objectField, textField } from '../users/request-fields.ts'
+import { unknownTemplate } from './errors.ts'
+import { asObject } from './json-object.ts'
 import type { Ledger } from './ledger.ts'
-import { asObject } from './read-commands.ts'
+import type { TemplateEntry } from './template.ts'
 
-/** Which contracts of which parties a reader wants: template names, or all. */
-export type Wanted = ReadonlySet<string> | 'all'
+/** One thing that a reader wants: everything, a template, or what implements an interface. */
+export type Filter = {
+  kind: 'all' | 'template' | 'interface'
+  /** The id of the template or interface. */
+  id: string
+  withView: boolean
+  withBlob: boolean
+}
+
 export type EventFormat = {
-  byParty: ReadonlyMap<string, Wanted>
+  byParty: ReadonlyMap<string, readonly Filter[]>
   /** For every party of this participant, when asked for. */
-  anyParty: Wanted | undefined
+  anyParty: readonly Filter[] | undefined
 }
 
 export type TransactionShape = 'delta' | 'effects'
@@ -18,8 +27,20 @@ export type UpdateFormat = {
   reassignments: EventFormat | undefined
 }
 
+/** For whom an event is shown, and with what. */
+export type Match = {
+  witnesses: string[]
+  /** Interfaces that were asked for and that the template implements. */
+  interfaces: string[]
+  /** Those of them whose view is wanted. */
+  views: string[]
+  withBlob: boolean
+}
+
+const EVERYTHING: readonly Filter[] = [{ kind: 'all', id: '', withView: false, withBlob: false }]
+
 export function readEventFormat(ledger: Ledger, json: JsonObject): EventFormat {
-  const byParty = new Map<string, Wanted>()
+  const byParty = new Map<string, readonly Filter[]>()
   for (const [party, filter] of Object.entries(objectField(json, 'filtersByParty') ?? {})) {
     byParty.set(party, readFilters(ledger, asObject(filter, `filtersByParty.${party}`)))
   }
@@ -59,7 +80,7 @@ export function readTransactionFormat(
 }
 
 export function formatFor(parties: readonly string[]): EventFormat {
-  return { byParty: new Map(parties.map((party) => [party, 'all'])), anyParty: undefined }
+  return { byParty: new Map(parties.map((party) => [party, EVERYTHING])), anyParty: undefined }
 }
 
 export function requireReader(caller: Caller, format: EventFormat): void {
@@ -72,31 +93,67 @@ export function requireReader(caller: Caller, format: EventFormat): void {
   }
 }
 
-/** Those of the parties whose filters want the template. */
-export function wantedBy(
-  { byParty, anyParty }: EventFormat,
-  template: string,
+/** How the format shows something of the template that the parties see; undefined when it does not. */
+export function matchFor(
+  { byParty, anyParty = [] }: EventFormat,
+  entry: TemplateEntry,
   parties: readonly string[],
-): string[] {
-  const wants = (wanted: Wanted | undefined) => wanted === 'all' || (wanted?.has(template) ?? false)
-  if (wants(anyParty)) return [...parties]
-  return parties.filter((party) => wants(byParty.get(party)))
+): Match | undefined {
+  const matching = (filters: readonly Filter[] = []) => filters.filter((one) => fits(one, entry))
+  const forAny = matching(anyParty)
+  const witnesses = parties.filter(
+    (party) => forAny.length > 0 || matching(byParty.get(party)).length > 0,
+  )
+  if (witnesses.length === 0) return undefined
+  const filters = [...forAny, ...witnesses.flatMap((party) => matching(byParty.get(party)))]
+  const ofInterfaces = filters.filter(({ kind }) => kind === 'interface')
+  return {
+    witnesses,
+    interfaces: idsOf(ofInterfaces),
+    views: idsOf(ofInterfaces.filter(({ withView }) => withView)),
+    withBlob: filters.some(({ withBlob }) => withBlob),
+  }
 }
 
-function readFilters(ledger: Ledger, json: JsonObject): Wanted {
+function fits({ kind, id }: Filter, entry: TemplateEntry): boolean {
+  if (kind === 'all') return true
+  return kind === 'template' ? entry.id === id : entry.interfaces.has(id)
+}
+
+function idsOf(filters: readonly Filter[]): string[] {
+  return [...new Set(filters.map(({ id }) => id))]
+}
+
+function readFilters(ledger: Ledger, json: JsonObject): readonly Filter[] {
   const cumulative = listField(json, 'cumulative')
-  if (cumulative.length === 0) return 'all'
-  const names = new Set<string>()
-  for (const item of cumulative) {
+  if (cumulative.length === 0) return EVERYTHING
+  return cumulative.map((item) => {
     const filter = objectField(asObject(item, 'cumulative'), 'identifierFilter') ?? {}
-    const [kind] = Object.keys(filter)
-    if (kind === undefined || kind === 'WildcardFilter' || kind === 'Empty') return 'all'
-    if (kind !== 'TemplateFilter') {
-      throw invalidArgument(`${kind} is not supported; filter by template`)
-    }
+    const [kind = 'Empty'] = Object.keys(filter)
     const held = objectField(filter, kind) ?? {}
-    const value = objectField(held, 'value') ?? held
-    names.add(ledger.entry(textField(value, 'templateId')).template.name)
+    return readFilter(ledger, kind, objectField(held, 'value') ?? held)
+  })
+}
+
+function readFilter(ledger: Ledger, kind: string, value: JsonObject): Filter {
+  const withBlob = value.includeCreatedEventBlob === true
+  if (kind === 'WildcardFilter' || kind === 'Empty') {
+    return { kind: 'all', id: '', withView: false, withBlob }
   }
-  return names
+  if (kind === 'TemplateFilter') {
+    const id = textField(value, 'templateId')
+    if (id === '') throw missingField('template_id')
+    return { kind: 'template', id: ledger.entry(id).id, withView: false, withBlob }
+  }
+  if (kind === 'InterfaceFilter') {
+    const id = textField(value, 'interfaceId')
+    if (id === '') throw missingField('interface_id')
+    const known = ledger.interfaceId(id)
+    if (known === undefined) throw unknownTemplate(id)
+    const withView = value.includeInterfaceView === true
+    return { kind: 'interface', id: known, withView, withBlob }
+  }
+  throw invalidArgument(
+    `${kind} is no filter; use WildcardFilter, TemplateFilter or InterfaceFilter`,
+  )
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Instant } from '../values/instant.ts'
 import { record, unit } from '../values/value-type.ts'
 import { type Contract, isStakeholder } from './contract.ts'
@@ -290,9 +290,8 @@ function requireConsent(
 
 /** `00`, 32 bytes, the version, and a multihash of 32 bytes more. */
 function contractIdOf(updateId: string, node: number): string {
-  const hash = (what: string) =>
-    createHash('sha256').update(`${what}/${updateId}/${node}`).digest('hex')
-  return `00${hash('contract')}ca121220${hash('suffix')}`
+  const hashOf = (what: string) => hash('sha256', `${what}/${updateId}/${node}`)
+  return `00${hashOf('contract')}ca121220${hashOf('suffix')}`
 }
 
 function distinct(parties: readonly string[]): string[] {

@@ -223,6 +223,55 @@ forEachEngine((engine) => {
     assert.equal(await balance(world, alice), 2n)
   })
 
+  test(`a refused command takes an offset, says why, and its id is free for the next${on}`, async (t) => {
+    const db = await engine.open(t, 'participant')
+    const world = await openTestLedger(t, db)
+    const { ledger, network, clock } = world
+    const { end } = ledger
+    const pay = (amount: Decimal, commandId?: string) =>
+      tap(ledger, network, { receiver: alice, amount, ...(commandId && { commandId }) })
+    const outcomes = await Promise.allSettled([pay(0n, 'c1'), pay(1n), pay(0n), pay(0n, 'c2')])
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['rejected', 'fulfilled', 'rejected', 'rejected'],
+    )
+    await pay(2n, 'c1')
+    await assert.rejects(pay(2n, 'c1'), refusedWith('DUPLICATE_COMMAND'))
+    const entries = await ledger.entriesAfter(end, 100)
+    assert.deepEqual(
+      entries.map((entry) => [
+        entry.offset - end,
+        entry.command.commandId,
+        'status' in entry ? entry.status.code : undefined,
+      ]),
+      [
+        [1n, 'c1', 9],
+        [2n, '', undefined],
+        [3n, 'c2', 9],
+        [4n, 'c1', undefined],
+        [5n, 'c1', 6],
+      ],
+    )
+    const times = entries.map(({ recordTime }) => recordTime)
+    assert.deepEqual(times, [...new Set(times)].toSorted())
+    const accepted = entries.flatMap((entry) => ('item' in entry ? [entry] : []))
+    assert.deepEqual(await ledger.updatesAfter(end, 100), accepted)
+    assert.equal(ledger.end, end + 5n)
+    assert.equal(await balance(world, alice), 3n)
+    const again = await openLedger({
+      db,
+      clock,
+      migrationId: 0n,
+      synchronizerId: GLOBAL,
+      templates: TEMPLATES,
+      deduplicationMs: 3_600_000,
+    })
+    t.after(() => again.close())
+    assert.equal(again.end, ledger.end)
+    assert.equal(again.activeContracts, ledger.activeContracts)
+    await tap(again, network, { receiver: alice, amount: 1n, commandId: 'c2' })
+  })
+
   test(`an offer is accepted and completed, and cannot be after it expired${on}`, async (t) => {
     const world = await openTestLedger(t, await engine.open(t, 'participant'))
     const { ledger, network, clock } = world

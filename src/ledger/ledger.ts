@@ -1,22 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Db } from '../db/db.ts'
+import { grpcStatusOf, LedgerError } from '../http/ledger-error.ts'
 import { INSTANT_MIN, type Instant, instantFromMicros, microsOf } from '../values/instant.ts'
 import { type Contract, isStakeholder } from './contract.ts'
 import { selectActiveOf, selectContract, selectStakes } from './contracts-store.ts'
-import { commitDraft, type Draft, newDraft } from './draft.ts'
-import { ledgerBusy, offsetAfterEnd, unknownTemplate } from './errors.ts'
+import { addRefusal, commitDraft, type Draft, newDraft } from './draft.ts'
+import { ledgerBusy, offsetAfterEnd, pastPruned, unknownTemplate } from './errors.ts'
 import { consumedBy } from './item.ts'
-import { type Reassignment, runReassignment } from './reassign.ts'
-import { runSubmission, type Submission, type SubmitContext } from './submit.ts'
-import type { Template, TemplateEntry } from './template.ts'
+import { selectPruned } from './prune-store.ts'
+import { type Reassignment, reassignmentMarkOf, runReassignment } from './reassign.ts'
+import { markOf, runSubmission, type Submission, type SubmitContext } from './submit.ts'
+import { type Interface, identifierOf, type Template, type TemplateEntry } from './template.ts'
+import { createTrafficControl, type TrafficOptions, type TrafficStatus } from './traffic-control.ts'
 import { offsetOfUpdate } from './update-id.ts'
 import {
+  type CommandMark,
   insertIdentity,
+  type LedgerEntry,
   type LedgerState,
   type LedgerUpdate,
   offsetAtTime,
   readState,
+  selectEntriesAfter,
   selectUpdatesAfter,
   setSecondSynchronizer,
 } from './updates-store.ts'
@@ -36,6 +42,20 @@ export type LedgerOptions = {
   secondSynchronizerId?: string | undefined
   /** Makes the ids of a new ledger the same each time. */
   seed?: string | undefined
+  events?: LedgerEvents
+  /** Whose traffic pays for updates, and who governs its price; without it they are free. */
+  traffic?: TrafficOptions
+}
+
+/** How a submission ended: a contended one may be repeated, a failed one is a fault of ours. */
+export type SubmissionOutcome = 'accepted' | 'contended' | 'duplicate' | 'refused' | 'failed'
+
+/** Told what goes on, for those who measure. */
+export type LedgerEvents = {
+  /** From the call to the durable end. */
+  onSettled?(outcome: SubmissionOutcome, seconds: number): void
+  /** So many submissions have shared a commit. */
+  onCommit?(submissions: number): void
 }
 
 /** The embedded ledger of a participant. */
@@ -47,19 +67,33 @@ export type Ledger = {
   readonly templates: readonly TemplateEntry[]
   /** The last offset that this process knows to be committed. */
   readonly end: bigint
+  /** When that became known, on the clock of `performance.now()`. */
+  readonly movedAt: number
+  /** So many contracts are active at the end. */
+  readonly activeContracts: number
   submit(submission: Submission): Promise<LedgerUpdate>
   reassign(reassignment: Reassignment): Promise<LedgerUpdate>
   entryOf(template: { readonly name: string }): TemplateEntry
   /** `#package-name:Module:Entity`, or with the package id. */
   entry(templateId: string): TemplateEntry
+  /** The full id of an interface that some template implements, named like a template. */
+  interfaceId(id: string): string | undefined
   contract(contractId: string): Promise<Contract | undefined>
   /** Active contracts of a template in which the party has a stake. */
   contractsOf<P>(template: Template<P>, party: string): Promise<TypedContract<P>[]>
+  /** Updates up to this offset are gone. Whoever asks for what came before is refused. */
+  pruned(): Promise<bigint>
   /** Contracts that were active at an offset and in which one of the parties has a stake. */
   activeAt(query: ActiveQuery): AsyncGenerator<Contract[]>
   updatesAfter(offset: bigint, limit: number): Promise<LedgerUpdate[]>
+  /** Every offset's: updates, and commands that were refused. */
+  entriesAfter(offset: bigint, limit: number): Promise<LedgerEntry[]>
   update(updateId: string): Promise<LedgerUpdate | undefined>
   offsetAt(recordTime: Instant): Promise<bigint>
+  /** How the participant's traffic stands; undefined where it costs nothing. */
+  traffic(): Promise<TrafficStatus | undefined>
+  /** The same as far as this process knows it. */
+  peekTraffic(): TrafficStatus | undefined
   /** Asks the store for the end, which another process may have moved. */
   refresh(): Promise<bigint>
   /** Resolves when the end lies after the offset, or when the signal aborts. */
@@ -73,7 +107,9 @@ export type ActiveQuery = { offset: bigint; parties: readonly string[] | 'any' }
 
 type Job = {
   startOffset: bigint
+  startedAt: number
   run(draft: Draft, context: SubmitContext): Promise<LedgerUpdate>
+  mark(): CommandMark
   resolve(update: LedgerUpdate): void
   reject(error: unknown): void
 }
@@ -95,6 +131,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   await insertIdentity(db, {
     nonce: options.seed ?? randomBytes(16).toString('hex'),
     secondSynchronizerId: options.secondSynchronizerId,
+    traffic: undefined,
   })
   if (options.secondSynchronizerId !== undefined) {
     await setSecondSynchronizer(db, options.secondSynchronizerId)
@@ -103,11 +140,15 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const synchronizers = [options.synchronizerId]
   if (state.secondSynchronizerId !== undefined) synchronizers.push(state.secondSynchronizerId)
   const byName = new Map(options.templates.map((entry) => [entry.template.name, entry]))
+  const interfaces = options.templates.flatMap((entry) =>
+    [...entry.interfaces.values()].map((one) => one.interface),
+  )
   // Valid as long as `state` is the ledger's end, which every commit makes sure of.
   const cache = new Map<string, Contract>()
   const knownParties = new Set<string>()
   const waiting: Job[] = []
   const watchers = new Set<() => void>()
+  let movedAt = performance.now()
   let draining: Promise<void> | undefined
   let isClosed = false
   let isCurrent = true
@@ -117,6 +158,16 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     if (entry === undefined) throw unknownTemplate(name)
     return entry
   }
+
+  const traffic =
+    options.traffic &&
+    createTrafficControl({
+      ...options.traffic,
+      db,
+      clock,
+      synchronizerId: options.synchronizerId,
+      find,
+    })
 
   async function lookup(draft: Draft, contractId: string): Promise<Contract | undefined> {
     const known = draft.contracts.get(contractId) ?? cache.get(contractId)
@@ -158,13 +209,15 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       nextRecordTime,
       entryOf: (template) => find(template.name),
       knownParties,
+      traffic,
     }
   }
 
-  function enqueue(run: Job['run']): Promise<LedgerUpdate> {
+  function enqueue({ run, mark }: Pick<Job, 'run' | 'mark'>): Promise<LedgerUpdate> {
     if (isClosed || waiting.length >= WAITING_MAX) return Promise.reject(ledgerBusy())
     return new Promise((resolve, reject) => {
-      waiting.push({ startOffset: state.lastOffset, run, resolve, reject })
+      const startedAt = performance.now()
+      waiting.push({ startOffset: state.lastOffset, startedAt, run, mark, resolve, reject })
       draining ??= drain()
     })
   }
@@ -182,10 +235,18 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       for (const outcome of await commitBatch(batch)) {
         if ('update' in outcome) outcome.job.resolve(outcome.update)
         else outcome.job.reject(outcome.error)
+        tell(outcome.job, 'update' in outcome ? 'accepted' : outcomeOf(outcome.error))
       }
     } catch (error) {
-      for (const job of batch) job.reject(error)
+      for (const job of batch) {
+        job.reject(error)
+        tell(job, outcomeOf(error))
+      }
     }
+  }
+
+  function tell({ startedAt }: Job, outcome: SubmissionOutcome): void {
+    options.events?.onSettled?.(outcome, (performance.now() - startedAt) / 1000)
   }
 
   async function commitBatch(batch: Job[]): Promise<Outcome[]> {
@@ -193,19 +254,23 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       if (!isCurrent) await reload()
       const draft = newDraft(state)
+      await traffic?.begin(draft)
       const outcomes: Outcome[] = []
       for (const job of batch) outcomes.push(await tryJob(job, draft))
-      if (draft.updates.length === 0) return outcomes
+      if (draft.end === state) return outcomes
       // A commit whose answer is lost may have happened: look again before the next one.
       isCurrent = false
+      let end: LedgerState
       try {
-        await commitDraft(db, draft)
+        end = await commitDraft(db, draft)
       } catch (error) {
         if (!isOffsetTaken(error)) throw error
         conflict = error
         continue
       }
-      advance(draft.end, draft.contracts.values())
+      advance(end, draft.contracts.values())
+      options.events?.onCommit?.(batch.length)
+      traffic?.keep(draft)
       isCurrent = true
       return outcomes
     }
@@ -216,13 +281,23 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     try {
       return { job, update: await job.run(draft, contextOf(job)) }
     } catch (error) {
+      noteRefusal(job, draft, error)
       return { job, error }
     }
+  }
+
+  /** Who named a command hears of its refusal among the completions; a fault of ours is none. */
+  function noteRefusal(job: Job, draft: Draft, error: unknown): void {
+    const command = job.mark()
+    if (command.commandId === '' || !(error instanceof LedgerError)) return
+    const recordTime = nextRecordTime(draft)
+    addRefusal(draft, { recordTime, command, status: grpcStatusOf(error) })
   }
 
   function advance(end: LedgerState, changed: Iterable<Contract>): void {
     for (const contract of changed) remember(contract)
     state = end
+    movedAt = performance.now()
     for (const wake of watchers) wake()
   }
 
@@ -231,6 +306,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     // A commit of our own may have overtaken the question.
     if (stored.lastOffset > state.lastOffset) {
       cache.clear()
+      traffic?.forget()
       advance(stored, [])
     }
     isCurrent = true
@@ -239,6 +315,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   async function* activeAt({ offset, parties }: ActiveQuery): AsyncGenerator<Contract[]> {
     const end = await refresh()
     if (offset > end) throw offsetAfterEnd(offset, end)
+    await requireUnpruned(offset)
     const readers = parties === 'any' ? undefined : new Set(parties)
     // A contract that is archived while we read comes up again below; each is told once.
     const told = new Set<string>()
@@ -261,6 +338,8 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       for (const { item } of page) yield take(await archivedBy(item))
       after = page.at(-1)?.offset ?? state.lastOffset
     }
+    // What was pruned while we read may be missing.
+    await requireUnpruned(offset)
   }
 
   async function archivedBy(item: string): Promise<Contract[]> {
@@ -270,6 +349,19 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       if (contract !== undefined) archived.push(contract)
     }
     return archived
+  }
+
+  async function requireUnpruned(after: bigint): Promise<void> {
+    const pruned = await selectPruned(db)
+    if (after < pruned) throw pastPruned(after, pruned)
+  }
+
+  /** Every offset is there, so that a gap is what was pruned. */
+  async function entriesAfter(offset: bigint, limit: number): Promise<LedgerEntry[]> {
+    const page = await selectEntriesAfter(db, offset, { offset: state.lastOffset, limit })
+    const [first] = page
+    if (first !== undefined && first.offset !== offset + 1n) await requireUnpruned(offset)
+    return page
   }
 
   async function* stakesOf(party: string | undefined): AsyncGenerator<Contract[]> {
@@ -298,18 +390,33 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     get end() {
       return state.lastOffset
     },
-    submit: (submission) => enqueue((draft, context) => runSubmission(draft, submission, context)),
+    get movedAt() {
+      return movedAt
+    },
+    get activeContracts() {
+      return Number(state.activeContracts)
+    },
+    submit: (submission) =>
+      enqueue({
+        run: (draft, context) => runSubmission(draft, submission, context),
+        mark: () => markOf(submission),
+      }),
     reassign: (reassignment) =>
-      enqueue((draft, context) => runReassignment(draft, reassignment, context)),
+      enqueue({
+        run: (draft, context) => runReassignment(draft, reassignment, context),
+        mark: () => reassignmentMarkOf(reassignment),
+      }),
     entryOf: ({ name }) => find(name),
     entry(templateId) {
-      const [, packagePart = '', name = ''] = /^([^:]*):(.+)$/.exec(templateId) ?? []
-      const entry = byName.get(name)
-      const isNamed =
-        entry !== undefined &&
-        (packagePart === `#${entry.template.packageName}` || templateId === entry.id)
-      if (!isNamed) throw unknownTemplate(templateId)
+      const entry = byName.get(templateId.slice(templateId.indexOf(':') + 1))
+      if (entry === undefined || !isNameOf(templateId, entry.template)) {
+        throw unknownTemplate(templateId)
+      }
       return entry
+    },
+    interfaceId(id) {
+      const found = interfaces.find((known) => isNameOf(id, known))
+      return found && identifierOf(found)
     },
     contract: (contractId) => selectContract(db, contractId, find),
     async contractsOf<P>(template: Template<P>, party: string) {
@@ -322,15 +429,22 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
         afterId = page.at(-1)?.contractId ?? ''
       }
     },
+    pruned: () => selectPruned(db),
     activeAt,
     updatesAfter: (offset, limit) =>
       selectUpdatesAfter(db, offset, { offset: state.lastOffset, limit }),
+    entriesAfter,
     async update(updateId) {
       const offset = offsetOfUpdate(state.nonce, updateId)
       if (offset === undefined || offset < 1n || offset > (await refresh())) return undefined
       const [update] = await selectUpdatesAfter(db, offset - 1n, { offset, limit: 1 })
       return update?.updateId === updateId ? update : undefined
     },
+    async traffic() {
+      await refresh()
+      return traffic?.status(state.traffic)
+    },
+    peekTraffic: () => traffic?.peek(state.traffic),
     offsetAt: (recordTime) => offsetAtTime(db, recordTime),
     refresh,
     waitAfter(offset, signal) {
@@ -354,9 +468,20 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   }
 }
 
+/** `#package-name:Module:Entity`, or with the package id. */
+function isNameOf(id: string, named: Interface): boolean {
+  return id === `#${named.packageName}:${named.name}` || id === identifierOf(named)
+}
+
 function laterOf(a: bigint, b: bigint): bigint {
   if (a > b) return a
   return b
+}
+
+function outcomeOf(error: unknown): SubmissionOutcome {
+  if (!(error instanceof LedgerError)) return 'failed'
+  if (error.code === 'DUPLICATE_COMMAND') return 'duplicate'
+  return error.category === 'contention' ? 'contended' : 'refused'
 }
 
 /** Two processes that take the same offset: the primary key lets one of them through. */

@@ -10,6 +10,7 @@ import {
   type ValueOf,
 } from '../values/value-type.ts'
 import { coin, coinPayload } from './coin.ts'
+import { implementHolding } from './holding.ts'
 import { type Choice, defineChoice, defineTemplate, require, type Steps } from './template.ts'
 
 /** A coin that its owner cannot spend before the holders of the lock agree or the lock expires. */
@@ -20,17 +21,27 @@ const lockType = record({
   optContext: optional(text),
 })
 
+const lockedCoinPayload = record({ amulet: coinPayload, lock: lockType })
+
+export type LockedCoinPayload = ValueOf<typeof lockedCoinPayload>
+
 export const lockedCoin = defineTemplate({
   packageName: 'splice-amulet',
   name: 'Splice.Amulet:LockedAmulet',
-  payload: record({ amulet: coinPayload, lock: lockType }),
+  payload: lockedCoinPayload,
   signatories: ({ amulet, lock }) => [...coin.signatories(amulet), ...lock.holders],
   observers: () => [],
   ensure: ({ amulet, lock }) =>
     lock.holders.length === 0 ? 'A lock needs a holder.' : coin.ensure?.(amulet),
+  interfaces: [
+    implementHolding(({ amulet: { dso, owner, amount }, lock }: LockedCoinPayload) => ({
+      dso,
+      owner,
+      amount: amount.initialAmount,
+      lock: { holders: lock.holders, expiresAt: lock.expiresAt, context: lock.optContext },
+    })),
+  ],
 })
-
-export type LockedCoinPayload = ValueOf<(typeof lockedCoin)['payload']>
 
 const result = record({ amuletCid: contractId })
 

@@ -3,7 +3,7 @@ import type { ValueType } from '../values/value-type.ts'
 import { archiveChoice, type Command } from './execute.ts'
 import type { Ledger } from './ledger.ts'
 import { openRound } from './round.ts'
-import { amuletRules, firstRules } from './rules.ts'
+import { amuletRules, firstRules, NETWORK_TRAFFIC, type TrafficParameters } from './rules.ts'
 import type { Choice, Template } from './template.ts'
 import { externalRules } from './token-standard.ts'
 import type { LedgerUpdate } from './updates-store.ts'
@@ -26,8 +26,9 @@ const TICK_MICROS = 600_000_000n
 
 export async function foundNetwork(
   ledger: Ledger,
-  { dso, amuletPrice }: { dso: string; amuletPrice: Decimal },
+  of: { dso: string; amuletPrice: Decimal; traffic?: TrafficParameters },
 ): Promise<Network> {
+  const { dso, amuletPrice, traffic = NETWORK_TRAFFIC } = of
   const tickDuration = { microseconds: TICK_MICROS }
   const now = ledger.clock.nowMicros()
   const synchronizerId = ledger.synchronizers[0] as string
@@ -38,7 +39,7 @@ export async function foundNetwork(
       createCommand(
         ledger,
         amuletRules,
-        firstRules({ dso, synchronizerId, tickMicros: TICK_MICROS }),
+        firstRules({ dso, synchronizerId, tickMicros: TICK_MICROS, traffic }),
       ),
       createCommand(ledger, externalRules, { dso }),
       createCommand(ledger, openRound, {

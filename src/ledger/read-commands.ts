@@ -1,8 +1,10 @@
 import { invalidArgument, invalidField, missingField } from '../users/errors.ts'
 import { type JsonObject, listField, objectField, textField } from '../users/request-fields.ts'
 import { TypeMismatch, type ValueType } from '../values/value-type.ts'
-import { malformedValue, unknownChoice } from './errors.ts'
-import { archiveChoice, type Command } from './execute.ts'
+import { readDisclosed } from './disclosed.ts'
+import { contractNotFound, malformedValue, notImplemented, unknownChoice } from './errors.ts'
+import { archiveChoice, type Command, interfaceIdOf } from './execute.ts'
+import { asObject } from './json-object.ts'
 import type { Ledger } from './ledger.ts'
 import type { Submission } from './submit.ts'
 import type { TemplateEntry } from './template.ts'
@@ -19,11 +21,11 @@ export function readSubmitters(body: JsonObject): Submitters {
   return { actAs, readAs: textList(body, 'readAs'), userId: textField(body, 'userId') }
 }
 
-export function readSubmission(
+export async function readSubmission(
   ledger: Ledger,
   body: JsonObject,
   { actAs, readAs, userId }: Submitters,
-): Submission {
+): Promise<Submission> {
   const commandId = textField(body, 'commandId')
   if (commandId === '') throw missingField('command_id')
   const list = listField(body, 'commands')
@@ -33,23 +35,25 @@ export function readSubmission(
   }
   const period = readPeriod(body)
   const synchronizerId = textField(body, 'synchronizerId')
+  const commands: Command[] = []
+  for (const [index, json] of list.entries()) {
+    commands.push(await readCommand(ledger, json, `commands[${index}]`))
+  }
   return {
-    commands: list.map((json, index) => readCommand(ledger, json, `commands[${index}]`)),
+    commands,
     actAs,
     readAs,
     commandId,
     userId,
     submissionId: textField(body, 'submissionId'),
     workflowId: textField(body, 'workflowId'),
-    disclosed: listField(body, 'disclosedContracts').map((disclosed) =>
-      textField(asObject(disclosed, 'disclosedContracts'), 'contractId'),
-    ),
+    disclosed: await readDisclosed(ledger, body),
     ...(period === undefined ? {} : { deduplicationMicros: period }),
     ...(synchronizerId === '' ? {} : { synchronizerId }),
   }
 }
 
-function readCommand(ledger: Ledger, json: unknown, at: string): Command {
+async function readCommand(ledger: Ledger, json: unknown, at: string): Promise<Command> {
   const command = asObject(json, at)
   const [kind, ...others] = Object.keys(command)
   if (kind === undefined || others.length > 0) {
@@ -59,23 +63,45 @@ function readCommand(ledger: Ledger, json: unknown, at: string): Command {
     )
   }
   const fields = asObject(command[kind], `${at}.${kind}`)
+  if (kind === 'ExerciseCommand') return readExercise(ledger, fields, `${at}.${kind}`)
   const entry = ledger.entry(textField(fields, 'templateId'))
   const payloadOf = () =>
     readValue(entry.template.payload, fields.createArguments, `${at}.${kind}.createArguments`)
-  const choiceOf = () => readChoice(entry, fields, `${at}.${kind}`)
   if (kind === 'CreateCommand') return { kind: 'create', entry, payload: payloadOf() }
-  if (kind === 'ExerciseCommand') {
-    const contractId = textField(fields, 'contractId')
-    if (contractId === '') throw missingField('contract_id')
-    return { kind: 'exercise', entry, contractId, ...choiceOf() }
-  }
   if (kind === 'CreateAndExerciseCommand') {
-    return { kind: 'createAndExercise', entry, payload: payloadOf(), ...choiceOf() }
+    const exercised = readChoice(entry, fields, `${at}.${kind}`)
+    return { kind: 'createAndExercise', entry, payload: payloadOf(), ...exercised }
   }
   throw invalidField(
     at,
     `${kind} is not supported; use CreateCommand, ExerciseCommand or CreateAndExerciseCommand`,
   )
+}
+
+/** A choice of a template, or of an interface that the contract's template implements. */
+async function readExercise(ledger: Ledger, fields: JsonObject, at: string): Promise<Command> {
+  const contractId = textField(fields, 'contractId')
+  if (contractId === '') throw missingField('contract_id')
+  const templateId = textField(fields, 'templateId')
+  const interfaceId = ledger.interfaceId(templateId)
+  if (interfaceId === undefined) {
+    const entry = ledger.entry(templateId)
+    return { kind: 'exercise', entry, contractId, ...readChoice(entry, fields, at) }
+  }
+  const contract = await ledger.contract(contractId)
+  if (contract === undefined) throw contractNotFound(contractId)
+  const { entry } = contract
+  if (!entry.interfaces.has(interfaceId)) throw notImplemented(contractId, templateId)
+  const exercised = readChoice(entry, fields, at)
+  if (interfaceIdOf(exercised.choice) !== interfaceId && exercised.choice !== archiveChoice) {
+    const choices = [...entry.choices.values()].filter((one) => interfaceIdOf(one) === interfaceId)
+    throw unknownChoice(
+      templateId,
+      exercised.choice.name,
+      choices.map(({ name }) => name),
+    )
+  }
+  return { kind: 'exercise', entry, contractId, ...exercised }
 }
 
 function readChoice(entry: TemplateEntry, fields: JsonObject, at: string) {
@@ -122,11 +148,4 @@ export function textList(body: JsonObject, key: string): string[] {
       throw invalidField(key, 'must be a list of parties')
     return item
   })
-}
-
-export function asObject(json: unknown, at: string): JsonObject {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-    throw invalidField(at, 'must be an object')
-  }
-  return json as JsonObject
 }

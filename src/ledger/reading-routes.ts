@@ -8,7 +8,7 @@ import {
 } from '../http/ledger-error.ts'
 import { serveWebSockets, type WebSocketConnection } from '../http/websocket.ts'
 import { type Authentication, type Caller, callerOf, canReadAs, guard } from '../users/caller.ts'
-import { invalidArgument, invalidField, permissionDenied } from '../users/errors.ts'
+import { invalidArgument, invalidField, missingField, permissionDenied } from '../users/errors.ts'
 import {
   bodyOf,
   type JsonObject,
@@ -18,7 +18,12 @@ import {
   textField,
 } from '../users/request-fields.ts'
 import { updateJson } from './api-json.ts'
-import { updateNotFound } from './errors.ts'
+import {
+  accessTokenExpired,
+  listTooLong,
+  staleStreamAuthorization,
+  updateNotFound,
+} from './errors.ts'
 import { readEventFormat, readUpdateFormat, requireReader } from './event-format.ts'
 import type { Ledger } from './ledger.ts'
 import { textList } from './read-commands.ts'
@@ -26,10 +31,13 @@ import { type Range, readActiveContracts, readCompletions, readUpdates } from '.
 
 export type ReadingRoutesOptions = { ledger: Ledger; authentication: Authentication }
 
-type Plan = (range: Omit<Range, 'after' | 'until'>) => AsyncGenerator<object>
-type Reader = (body: JsonObject, caller: Caller, isStream: boolean) => Promise<Plan>
+/** How far a plan goes this time; what the client said about its ends is known to it. */
+type PlanRange = Pick<Range, 'signal' | 'mayWait'> & { after?: bigint; until?: bigint }
+type Plan = (range: PlanRange) => AsyncGenerator<object>
+type Reader = (body: JsonObject, caller: Caller) => Promise<Plan>
+type ListOptions = { limit: number | undefined; idleMs: number | undefined }
 
-/** A list has at most so many elements unless the client asks for fewer; streams have no end. */
+/** Elements of a list: some 20 MB. Streams have no end. */
 const LIST_MAX = 10_000
 /** A client may wait this long for something to be listed. */
 const IDLE_MS_MAX = 20_000
@@ -45,10 +53,13 @@ export const readingRoutes = async (
 
   app.get('/v2/state/ledger-end', anyone, async () => ({ offset: Number(await ledger.refresh()) }))
 
-  app.get('/v2/state/latest-pruned-offsets', anyone, async () => ({
-    participantPrunedUpToInclusive: 0,
-    allDivulgedContractsPrunedUpToInclusive: 0,
-  }))
+  app.get('/v2/state/latest-pruned-offsets', anyone, async () => {
+    const pruned = Number(await ledger.pruned())
+    return {
+      participantPrunedUpToInclusive: pruned,
+      allDivulgedContractsPrunedUpToInclusive: pruned,
+    }
+  })
 
   const readers: Record<string, Reader> = {
     '/v2/state/active-contracts': async (body, caller) => {
@@ -59,29 +70,35 @@ export const readingRoutes = async (
       const offset = readOffset(body, 'activeAtOffset') ?? (await ledger.refresh())
       return () => readActiveContracts(ledger, { offset, format })
     },
-    '/v2/updates': async (body, caller, isStream) => {
+    '/v2/updates': async (body, caller) => {
       const format = readUpdateFormat(ledger, body)
       for (const part of [format.transactions?.format, format.reassignments]) {
         if (part !== undefined) requireReader(caller, part)
       }
-      const range = await readRange(ledger, body, isStream)
-      return ({ signal }) => readUpdates(ledger, { ...range, signal }, format)
+      const stated = readRange(body)
+      return (range) => readUpdates(ledger, narrow(stated, range), format)
     },
-    '/v2/commands/completions': async (body, caller, isStream) => {
+    '/v2/commands/completions': async (body, caller) => {
       const parties = textList(body, 'parties')
       for (const party of parties) {
         if (!canReadAs(caller, party)) throw permissionDenied(`the caller may not read as ${party}`)
       }
-      const userId = caller.userId ?? textField(body, 'userId')
-      const range = await readRange(ledger, body, isStream)
-      return ({ signal }) => readCompletions(ledger, { ...range, signal }, { userId, parties })
+      if (parties.length === 0) throw missingField('parties')
+      const stated = textField(body, 'userId')
+      const userId = caller.userId ?? stated
+      if (stated !== '' && stated !== userId) {
+        throw permissionDenied('the body names another user than the token')
+      }
+      const range = readRange(body)
+      return (now) => readCompletions(ledger, narrow(range, now), { userId, parties })
     },
   }
 
   for (const [path, read] of Object.entries(readers)) {
     app.post(path, anyone, async (request) => {
-      const makePlan = () => read(bodyOf(request), callerOf(request), false)
-      return takeList(makePlan, request, ledger)
+      const makePlan = () => read(bodyOf(request), callerOf(request))
+      const options = readListOptions(request)
+      return untilGone(request, (isGone) => takeList({ makePlan, isGone }, options, ledger))
     })
   }
 
@@ -104,8 +121,8 @@ export const readingRoutes = async (
       try {
         const text = await socket.next()
         if (text === undefined) return
-        const plan = await read(parseBody(text), await authenticate(message), true)
-        await sendAll(socket, plan, () => authenticate(message))
+        const mayRead = async () => read(parseBody(text), await authenticate(message))
+        await sendAll(socket, await mayRead(), mayRead)
       } catch (error) {
         await socket.send(errorText(error, message))
       }
@@ -124,28 +141,50 @@ export const readingRoutes = async (
   )
 }
 
-/** Everything up to now; with `stream_idle_timeout_ms`, an empty list waits that long for more. */
+/**
+ * Everything up to now, or the first `limit` of it. When there is nothing, the client may wait for
+ * something: `stream_idle_timeout_ms`. A list that would be longer than it may be is refused, never cut.
+ */
 const takeList = async (
-  makePlan: () => Promise<Plan>,
-  request: FastifyRequest,
+  { makePlan, isGone }: { makePlan: () => Promise<Plan>; isGone: AbortSignal },
+  { limit, idleMs }: ListOptions,
   ledger: Ledger,
 ): Promise<object[]> => {
-  const limit = queryNumber(request, 'limit', LIST_MAX) ?? LIST_MAX
-  const idleMs = queryNumber(request, 'stream_idle_timeout_ms', IDLE_MS_MAX) ?? 0
-  const collect = async () => {
-    const list: object[] = []
-    const plan = await makePlan()
-    for await (const element of plan({ signal: new AbortController().signal })) {
+  const list: object[] = []
+  const collect = async (range: PlanRange, max: number) => {
+    for await (const element of (await makePlan())(range)) {
       list.push(element)
-      if (list.length >= limit) break
+      if (list.length >= max) return
     }
-    return list
   }
-  const { end } = ledger
-  const list = await collect()
-  if (list.length > 0 || idleMs === 0) return list
-  await ledger.waitAfter(end, AbortSignal.timeout(idleMs))
-  return collect()
+  const end = await ledger.refresh()
+  await collect({ signal: isGone, until: end, mayWait: () => false }, limit ?? LIST_MAX + 1)
+  if (list.length > LIST_MAX) throw listTooLong(LIST_MAX)
+  if (list.length > 0 || idleMs === undefined) return list
+  const signal = AbortSignal.any([isGone, AbortSignal.timeout(idleMs)])
+  const mayWait = () => list.length === 0
+  await collect({ signal, after: end, mayWait }, limit ?? LIST_MAX)
+  return list
+}
+
+const readListOptions = (request: FastifyRequest): ListOptions => ({
+  limit: queryNumber(request, 'limit', LIST_MAX),
+  idleMs: queryNumber(request, 'stream_idle_timeout_ms', IDLE_MS_MAX),
+})
+
+/** Aborts when the client has gone, so that nothing is read or waited for in vain. */
+const untilGone = async <T>(
+  { raw }: FastifyRequest,
+  work: (isGone: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  const gone = new AbortController()
+  const abort = () => gone.abort()
+  raw.socket.once('close', abort)
+  try {
+    return await work(gone.signal)
+  } finally {
+    raw.socket.off('close', abort)
+  }
 }
 
 const sendAll = async (
@@ -158,7 +197,7 @@ const sendAll = async (
   let refusal: unknown
   const timer = setInterval(() => {
     recheck().catch((error: unknown) => {
-      refusal = error
+      refusal = authorizationLost(error)
       stop.abort()
     })
   }, RECHECK_MS)
@@ -170,21 +209,33 @@ const sendAll = async (
   if (refusal !== undefined) throw refusal
 }
 
-/** Offsets are whole numbers; 0 is the beginning. A list ends where the ledger ends now. */
-const readRange = async (
-  ledger: Ledger,
-  body: JsonObject,
-  isStream: boolean,
-): Promise<Pick<Range, 'after' | 'until'>> => {
+type Stated = Pick<Range, 'after' | 'until'>
+
+/** What ends a stream that was allowed to begin. */
+const authorizationLost = (error: unknown): unknown => {
+  const { category } = toLedgerError(error)
+  if (category === 'denied') return staleStreamAuthorization()
+  return category === 'unauthenticated' ? accessTokenExpired() : error
+}
+
+/** Offsets are whole numbers; 0 is the beginning. */
+const readRange = (body: JsonObject): Stated => {
   const after = readOffset(body, 'beginExclusive') ?? 0n
-  const stated = readOffset(body, 'endInclusive')
-  if (stated !== undefined && stated < after) {
+  const until = readOffset(body, 'endInclusive')
+  if (until !== undefined && until < after) {
     throw invalidArgument('endInclusive must not lie before beginExclusive')
   }
-  if (isStream) return { after, until: stated }
-  const end = await ledger.refresh()
-  return { after, until: stated === undefined || stated > end ? end : stated }
+  return { after, until }
 }
+
+const narrow = (stated: Stated, { after, until, ...range }: PlanRange): Range => ({
+  ...range,
+  after: after !== undefined && after > stated.after ? after : stated.after,
+  until:
+    until === undefined || (stated.until !== undefined && stated.until < until)
+      ? stated.until
+      : until,
+})
 
 const readOffset = (body: JsonObject, key: string): bigint | undefined => {
   const value = body[key] ?? undefined

@@ -51,14 +51,21 @@ export async function runReassignment(
       head,
     ),
     witnesses: { parties, events: [parties.map((_, place) => place)] },
-    command: markOf(reassignment),
+    command: reassignmentMarkOf(reassignment),
   }
+  await context.traffic?.pay(draft, {
+    item: update.item,
+    synchronizerId: isUnassignment ? pending.source : pending.target,
+    actAs: [submitter],
+    created: [],
+    archived: [],
+  })
   draft.contracts.set(contract.contractId, {
     ...contract,
     synchronizerId: isUnassignment ? undefined : pending.target,
     reassignmentCounter: pending.counter,
   })
-  if (isUnassignment) draft.unassigned.set(pending.unassignId, pending)
+  if (isUnassignment) draft.unassigned.set(pending.unassignId, { ...pending, offset })
   else draft.assigned.set(pending.unassignId, offset)
   addUpdate(draft, update)
   return update
@@ -114,6 +121,10 @@ async function requireOwn(
   return contract
 }
 
-function markOf({ submitter, commandId = '', userId = '' }: Reassignment): CommandMark {
+export function reassignmentMarkOf({
+  submitter,
+  commandId = '',
+  userId = '',
+}: Reassignment): CommandMark {
   return { changeId: undefined, commandId, userId, actAs: [submitter], submissionId: '' }
 }

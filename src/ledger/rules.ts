@@ -201,8 +201,26 @@ export function feesOf(rules: AmuletRulesPayload) {
   return rules.configSchedule.initialValue.decentralizedSynchronizer.fees
 }
 
-/** The rules with the traffic parameters that a network starts with. */
-export function firstRules(of: { dso: string; synchronizerId: string; tickMicros: bigint }) {
+export type TrafficParameters = ValueOf<typeof trafficFees>
+
+/** What the deployed networks begin with. */
+export const NETWORK_TRAFFIC: TrafficParameters = {
+  baseRateTrafficLimits: {
+    burstAmount: 400_000n,
+    burstWindow: { microseconds: 1_200_000_000n },
+  },
+  extraTrafficPrice: decimal('16.67'),
+  readVsWriteScalingFactor: 4n,
+  minTopupAmount: 200_000n,
+}
+
+/** The rules that a network starts with. */
+export function firstRules(of: {
+  dso: string
+  synchronizerId: string
+  tickMicros: bigint
+  traffic?: TrafficParameters
+}) {
   return {
     dso: of.dso,
     configSchedule: {
@@ -210,15 +228,7 @@ export function firstRules(of: { dso: string; synchronizerId: string; tickMicros
         decentralizedSynchronizer: {
           requiredSynchronizers: { map: { [of.synchronizerId]: {} } },
           activeSynchronizer: of.synchronizerId,
-          fees: {
-            baseRateTrafficLimits: {
-              burstAmount: 400_000n,
-              burstWindow: { microseconds: 1_200_000_000n },
-            },
-            extraTrafficPrice: decimal('16.67'),
-            readVsWriteScalingFactor: 4n,
-            minTopupAmount: 200_000n,
-          },
+          fees: of.traffic ?? NETWORK_TRAFFIC,
         },
         tickDuration: { microseconds: of.tickMicros },
       },

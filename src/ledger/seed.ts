@@ -14,7 +14,7 @@ import {
 import { chooseInputs, coinsOf, send, tap, transfer } from './payments.ts'
 import { createPreapproval, preapproval } from './preapproval.ts'
 import { advanceRound, openRound } from './round.ts'
-import { amuletRules } from './rules.ts'
+import { amuletRules, type TrafficParameters } from './rules.ts'
 import {
   acceptInstruction,
   externalRules,
@@ -42,6 +42,9 @@ export type SeedOptions = {
   seed: string
   dso: string
   validator: string
+  /** The participant as a member of the synchronizer: `PAR::` and its id. */
+  memberId: string
+  traffic: TrafficParameters
   people: readonly string[]
 }
 
@@ -59,7 +62,8 @@ export const SEED_SPAN_MICROS = 15n * 10n * MINUTE_MICROS
 /** A small network with a past: coins, transfers, offers, traffic, a reassignment. */
 export async function seedNetwork(options: SeedOptions): Promise<void> {
   const { ledger, dso, people, validator } = options
-  const network = await foundNetwork(ledger, { dso, amuletPrice: COIN_PRICE })
+  const { traffic } = options
+  const network = await foundNetwork(ledger, { dso, amuletPrice: COIN_PRICE, traffic })
   const world: World = { ...options, network, random: createRandom(options.seed) }
   await admitValidator(world)
   for (const receiver of [...people, validator]) {
@@ -338,7 +342,7 @@ async function buyTraffic(world: World): Promise<void> {
   const { ledger, network, validator } = world
   const synchronizerId = ledger.synchronizers[0] as string
   const member = {
-    memberId: `PAR::${validator}`,
+    memberId: world.memberId,
     synchronizerId,
     migrationId: ledger.migrationId,
   }

@@ -1,7 +1,4 @@
-import type { Db, SqlValue } from '../db/db.ts'
-
-/** A statement that changes rows, to be run together with others. */
-export type Statement = { sql: string; params: SqlValue[] }
+import type { Db, SqlValue, Statement } from '../db/db.ts'
 
 /** Both engines take more parameters than this in one statement. */
 const PARAMS_MAX = 30_000
@@ -9,21 +6,21 @@ const PARAMS_MAX = 30_000
 const ROWS_MAX = 128
 
 /**
- * Runs statements of which none needs the effect of another. A PostgreSQL server gets them as one,
- * because the way to it and back takes longer than most of them; SQLite knows no such statement, but
- * gets them in one message.
+ * Runs statements of which none needs the effect of another, all or none. A PostgreSQL server gets
+ * them as one, which is a transaction by itself, because the way there and back takes longer than
+ * most of them; SQLite knows no such statement, but gets them in one message.
  */
-export async function runTogether(tx: Db, statements: readonly Statement[]): Promise<void> {
+export async function runTogether(db: Db, statements: readonly Statement[]): Promise<void> {
   const last = statements.at(-1)
   if (last === undefined) return
   const params = statements.flatMap((statement) => statement.params)
-  if (tx.engine === 'sqlite' || params.length > PARAMS_MAX) {
-    await Promise.all(statements.map((statement) => tx.execute(statement.sql, statement.params)))
+  if (db.engine === 'sqlite' || params.length > PARAMS_MAX) {
+    await db.executeAll(statements)
     return
   }
   const others = statements.slice(0, -1).map(({ sql }, index) => `w${index} as (${sql})`)
   const head = others.length === 0 ? '' : `with ${others.join(', ')} `
-  await tx.execute(`${head}${last.sql}`, params)
+  await db.execute(`${head}${last.sql}`, params)
 }
 
 /** Inserts of any number of rows. */

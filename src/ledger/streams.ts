@@ -2,7 +2,7 @@ import { activeContractJson, completionJson, updateJson } from './api-json.ts'
 import { offsetAfterEnd } from './errors.ts'
 import type { EventFormat, UpdateFormat } from './event-format.ts'
 import type { Ledger } from './ledger.ts'
-import type { LedgerUpdate } from './updates-store.ts'
+import type { LedgerEntry } from './updates-store.ts'
 
 // What readers of the ledger API get, an element at a time: the same for a list and for a stream.
 
@@ -12,6 +12,8 @@ export type Range = {
   /** The last one; without it the stream goes on with the ledger. */
   until: bigint | undefined
   signal: AbortSignal
+  /** Asked where the ledger ends for the time being; a stream that may not wait is over. */
+  mayWait?: () => boolean
 }
 
 /** Updates of one step of a stream. */
@@ -36,7 +38,8 @@ export async function* readUpdates(
   range: Range,
   format: UpdateFormat,
 ): AsyncGenerator<object> {
-  for await (const update of updatesOf(ledger, range)) {
+  for await (const update of entriesOf(ledger, range)) {
+    if (!('item' in update)) continue
     const shown = await updateJson(ledger, update, format)
     if (shown !== undefined) yield shown
   }
@@ -47,28 +50,31 @@ export async function* readCompletions(
   range: Range,
   of: { userId: string; parties: readonly string[] },
 ): AsyncGenerator<object> {
-  for await (const update of updatesOf(ledger, range)) {
-    const { command } = update
+  for await (const entry of entriesOf(ledger, range)) {
+    const { command } = entry
     const isAsked =
       command.commandId !== '' &&
       command.userId === of.userId &&
       command.actAs.some((party) => of.parties.includes(party))
-    if (isAsked) yield completionJson(update, ledger.synchronizers[0] as string)
+    if (isAsked) yield completionJson(entry, ledger.synchronizers[0] as string)
   }
 }
 
-async function* updatesOf(ledger: Ledger, range: Range): AsyncGenerator<LedgerUpdate> {
+async function* entriesOf(ledger: Ledger, range: Range): AsyncGenerator<LedgerEntry> {
   const { until, signal } = range
   let cursor = range.after
   const end = await ledger.refresh()
   if (cursor > end) throw offsetAfterEnd(cursor, end)
   while (!signal.aborted && (until === undefined || cursor < until)) {
-    const page = await ledger.updatesAfter(cursor, PAGE_UPDATES)
-    if (page.length === 0) await waitForMore(ledger, cursor, signal)
-    for (const update of page) {
-      if (signal.aborted || (until !== undefined && update.offset > until)) return
-      yield update
-      cursor = update.offset
+    const page = await ledger.entriesAfter(cursor, PAGE_UPDATES)
+    if (page.length === 0) {
+      if (range.mayWait?.() === false) return
+      await waitForMore(ledger, cursor, signal)
+    }
+    for (const entry of page) {
+      if (signal.aborted || (until !== undefined && entry.offset > until)) return
+      yield entry
+      cursor = entry.offset
     }
   }
 }

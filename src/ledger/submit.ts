@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { Db } from '../db/db.ts'
 import { selectParties } from '../users/parties-store.ts'
 import { type Instant, microsOf } from '../values/instant.ts'
@@ -8,6 +8,7 @@ import { duplicateCommand, unknownInformees, unknownSynchronizer } from './error
 import { type Command, executeCommands } from './execute.ts'
 import { transactionItem, witnessesOf } from './item.ts'
 import type { Template, TemplateEntry } from './template.ts'
+import type { TrafficControl } from './traffic-control.ts'
 import { updateIdOf } from './update-id.ts'
 import { type CommandMark, findCommand, type LedgerUpdate } from './updates-store.ts'
 
@@ -39,6 +40,8 @@ export type SubmitContext = {
   nextRecordTime(draft: Draft): Instant
   entryOf(template: Template<unknown>): TemplateEntry
   knownParties: Set<string>
+  /** Undefined where traffic costs nothing. */
+  traffic: TrafficControl | undefined
 }
 
 /** Runs the submission on top of the draft and adds its update to it; throws what refuses it. */
@@ -53,10 +56,9 @@ export async function runSubmission(
   }
   const recordTime = context.nextRecordTime(draft)
   const command = markOf(submission)
-  await refuseRepeated(draft, { command, recordTime, submission }, context)
   const offset = draft.end.lastOffset + 1n
   const updateId = updateIdOf(draft.end.nonce, offset, recordTime)
-  const execution = await executeCommands(submission.commands, {
+  const running = executeCommands(submission.commands, {
     actAs: submission.actAs,
     readAs: submission.readAs ?? [],
     disclosed: submission.disclosed ?? [],
@@ -70,6 +72,13 @@ export async function runSubmission(
     startOffset: context.startOffset,
     entryOf: context.entryOf,
   })
+  // The store is asked while the commands run. A repeated command is told so even when it fails,
+  // which it does as a rule: the contracts that it wants are gone.
+  const asked = refuseRepeated(draft, { command, recordTime, submission }, context)
+  const [fresh, executed] = await Promise.allSettled([asked, running])
+  if (fresh.status === 'rejected') throw fresh.reason
+  if (executed.status === 'rejected') throw executed.reason
+  const execution = executed.value
   await requireParties(execution.created.flatMap(stakeholdersOf), context)
   const head = { updateId, migrationId: context.migrationId, recordTime }
   const update: LedgerUpdate = {
@@ -84,6 +93,9 @@ export async function runSubmission(
     witnesses: witnessesOf(execution),
     command,
   }
+  const { actAs } = submission
+  // Last, since what is paid is not given back.
+  await context.traffic?.pay(draft, { ...execution, item: update.item, actAs })
   for (const contract of execution.created) {
     draft.contracts.set(contract.contractId, contract)
     draft.isNew.add(contract.contractId)
@@ -105,15 +117,12 @@ async function requireParties(parties: string[], context: SubmitContext): Promis
   if (unknown.length > 0) throw unknownInformees(unknown)
 }
 
-function markOf(submission: Submission): CommandMark {
+/** What is remembered of the command. */
+export function markOf(submission: Submission): CommandMark {
   const { commandId = '', userId = '', actAs } = submission
   const parties = [...new Set(actAs)].sort()
   const changeId =
-    commandId === ''
-      ? undefined
-      : createHash('sha256')
-          .update(JSON.stringify([userId, parties, commandId]))
-          .digest('hex')
+    commandId === '' ? undefined : hash('sha256', JSON.stringify([userId, parties, commandId]))
   const submissionId = submission.submissionId || (commandId === '' ? '' : randomUUID())
   return { changeId, commandId, userId, actAs: parties, submissionId }
 }

@@ -13,10 +13,19 @@ export type Template<P> = {
   ensure?(payload: P): string | undefined
   /** Anyone may use contracts of this template without being told of them; scans publish them. */
   readonly isPublic?: true
+  /** How its contracts look to those who know an interface only. */
+  readonly interfaces?: readonly InterfaceView<P>[]
 }
 
 /** An interface of the token standard; its choices are inherited by templates. */
 export type Interface = { readonly packageName: string; readonly name: string }
+
+/** A template's way to look like an interface. */
+export type InterfaceView<P> = {
+  readonly interface: Interface
+  readonly view: ValueType<unknown>
+  viewOf(payload: P): unknown
+}
 
 /** What may be done with a contract, and by whom. */
 export type Choice<P, A, R> = {
@@ -54,6 +63,8 @@ export type TemplateEntry = {
   readonly id: string
   readonly template: Template<unknown>
   readonly choices: ReadonlyMap<string, Choice<unknown, unknown, unknown>>
+  /** By the id of the interface. */
+  readonly interfaces: ReadonlyMap<string, InterfaceView<unknown>>
 }
 
 /** A choice refuses: the sentence is for whoever submitted the command. */
@@ -76,6 +87,14 @@ export function defineChoice<P, A, R>(
   return choice
 }
 
+export function implement<P, V>(
+  implemented: Interface,
+  view: ValueType<V>,
+  viewOf: (payload: P) => V,
+): InterfaceView<P> {
+  return { interface: implemented, view: view as ValueType<unknown>, viewOf }
+}
+
 /** Puts a template and its choices together; every template has the choice Archive besides. */
 export function templateEntry<P>(
   template: Template<P>,
@@ -86,6 +105,12 @@ export function templateEntry<P>(
     template: template as Template<unknown>,
     choices: new Map(
       choices.map((choice) => [choice.name, choice as Choice<unknown, unknown, unknown>]),
+    ),
+    interfaces: new Map(
+      (template.interfaces ?? []).map((one) => [
+        identifierOf(one.interface),
+        one as InterfaceView<unknown>,
+      ]),
     ),
   }
 }

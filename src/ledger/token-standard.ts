@@ -19,6 +19,7 @@ import {
   defineChoice,
   defineTemplate,
   type Interface,
+  implement,
   require,
   type Steps,
 } from './template.ts'
@@ -57,6 +58,15 @@ const output = variant({
 })
 const instructionResult = record({ output, senderChangeCids: list(contractId) })
 
+const meta = record({ values: textMap(text) })
+const factoryView = record({ admin: party, meta })
+const instructionView = record({
+  originalInstructionCid: optional(contractId),
+  transfer: tokenTransfer,
+  status: variant({ TransferPendingReceiverAcceptance: unit }),
+  meta,
+})
+
 export const externalRules = defineTemplate({
   packageName: 'splice-amulet',
   name: 'Splice.ExternalPartyAmuletRules:ExternalPartyAmuletRules',
@@ -64,14 +74,34 @@ export const externalRules = defineTemplate({
   signatories: ({ dso }) => [dso],
   observers: () => [],
   isPublic: true,
+  interfaces: [
+    implement(transferFactory, factoryView, ({ dso }: { dso: string }) => ({
+      admin: dso,
+      meta: { values: {} },
+    })),
+  ],
 })
+
+const instructionPayload = record({ transfer: tokenTransfer, lockedAmulet: contractId })
 
 export const transferInstruction = defineTemplate({
   packageName: 'splice-amulet',
   name: 'Splice.AmuletTransferInstruction:AmuletTransferInstruction',
-  payload: record({ transfer: tokenTransfer, lockedAmulet: contractId }),
+  payload: instructionPayload,
   signatories: ({ transfer }) => [transfer.instrumentId.admin, transfer.sender],
   observers: ({ transfer }) => [transfer.receiver],
+  interfaces: [
+    implement(
+      instructionInterface,
+      instructionView,
+      ({ transfer }: ValueOf<typeof instructionPayload>) => ({
+        originalInstructionCid: null,
+        transfer,
+        status: { tag: 'TransferPendingReceiverAcceptance' as const, value: {} },
+        meta: { values: {} },
+      }),
+    ),
+  ],
 })
 
 export type TransferInstructionPayload = ValueOf<(typeof transferInstruction)['payload']>

@@ -9,12 +9,15 @@ export async function trafficOf(
   ledger: Ledger,
   { dso, memberId }: { dso: string; memberId: string },
 ): Promise<MemberTrafficState | undefined> {
+  const own = await ledger.traffic()
+  if (own?.memberId === memberId) return own
   const bought = (await ledger.contractsOf(memberTraffic, dso)).filter(
     ({ payload }) =>
       payload.memberId === memberId && payload.synchronizerId === ledger.synchronizers[0],
   )
   if (bought.length === 0) return undefined
   return {
+    // Other members do not submit here.
     purchased: bought.reduce((sum, { payload }) => sum + payload.totalPurchased, 0n),
     consumed: 0n,
   }

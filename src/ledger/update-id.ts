@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash as hashOf } from 'node:crypto'
 import type { Instant } from '../values/instant.ts'
 
 /**
@@ -30,5 +30,5 @@ function maskOf(nonce: string, hash: string): bigint {
 }
 
 function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return hashOf('sha256', text)
 }

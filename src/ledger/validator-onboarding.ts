@@ -48,7 +48,9 @@ export const matchOnboarding = defineChoice(validatorOnboarding, {
     const { sv, candidateSecret, expiresAt } = payload
     require(providedSecret === candidateSecret, 'The secret is another one.')
     require(steps.nowMicros < expiresAt, 'The secret has expired.')
-    return { usedSecret: await steps.create(usedSecret, { sv, secret: candidateSecret, validator }) }
+    return {
+      usedSecret: await steps.create(usedSecret, { sv, secret: candidateSecret, validator }),
+    }
   },
 })
 

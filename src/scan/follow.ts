@@ -13,6 +13,8 @@ import type { Ledger } from '../ledger/ledger.ts'
 export type Following = {
   /** Resolves when the history holds everything that the ledger held at the call. */
   caughtUp(): Promise<void>
+  /** The ledger's last offset that the history holds; 0 while it finds out. */
+  readonly offset: bigint
   /** Why the history stands still, if it does. */
   failure(): string | undefined
   close(): Promise<void>
@@ -34,8 +36,10 @@ export function startFollowing(options: {
   ledger: Ledger
   history: History
   onError: (error: unknown) => void
+  /** Told how long after its commit the newest update was in the history. */
+  onFollowed?: (seconds: number) => void
 }): Following {
-  const { ledger, history, onError } = options
+  const { ledger, history, onError, onFollowed } = options
   const stop = new AbortController()
   const waiting = new Set<() => void>()
   let failure: string | undefined
@@ -46,15 +50,19 @@ export function startFollowing(options: {
     cursor = await findCursor(history, ledger)
     while (!stop.signal.aborted) {
       wake()
-      const batch = await ledger.updatesAfter(cursor, BATCH_UPDATES)
+      const { movedAt } = ledger
+      const batch = await ledger.entriesAfter(cursor, BATCH_UPDATES)
       const last = batch.at(-1)
       if (last === undefined) {
         failure = undefined
         await waitForMore(ledger, cursor, stop.signal)
         continue
       }
-      await history.append(batch.map(({ item }) => prepareLine(item)))
+      // Refused commands have offsets too, and nothing to tell the history.
+      const lines = batch.flatMap((entry) => ('item' in entry ? [prepareLine(entry.item)] : []))
+      if (lines.length > 0) await history.append(lines)
       cursor = last.offset
+      onFollowed?.((performance.now() - movedAt) / 1000)
       failure = undefined
     }
   }
@@ -92,6 +100,9 @@ export function startFollowing(options: {
         }
         waiting.add(check)
       })
+    },
+    get offset() {
+      return cursor < 0n ? 0n : cursor
     },
     failure: () => failure,
     async close() {

@@ -89,6 +89,16 @@ const pageRequest = {
   after: nullable(ref('After')),
 }
 
+const cachedIds: Schema = {
+  anyOf: [strings, { type: 'null' }],
+  description: 'Contracts that the client has: for these the answer leaves the contract out.',
+}
+const contractMap: Schema = {
+  type: 'object',
+  additionalProperties: ref('MaybeCachedContract'),
+  description: 'By contract id. An id that was sent and is not here is a contract that is gone.',
+}
+
 export const schemas: Record<string, Schema> = {
   Error: object({ error: text }, [], closed),
   LedgerValueEncoding: {
@@ -232,6 +242,73 @@ export const schemas: Record<string, Schema> = {
     },
     [],
     { ...closed, description: 'The scans of the network that this node knows.' },
+  ),
+  NetworkContract: object(
+    {
+      template_id: text,
+      contract_id: text,
+      payload: { type: 'object', description: 'In the compact encoding.' },
+      created_event_blob: text,
+      created_at: time,
+    },
+    [],
+    closed,
+  ),
+  MaybeCachedContract: object(
+    { contract: ref('NetworkContract'), domain_id: text },
+    ['contract', 'domain_id'],
+    { ...closed, description: 'Without `domain_id`, the contract is between two synchronizers.' },
+  ),
+  DsoPartyId: object({ dso_party_id: text }, [], closed),
+  AmuletRulesRequest: object(
+    {
+      cached_amulet_rules_contract_id: nullable(text),
+      cached_amulet_rules_domain_id: nullable(text),
+    },
+    ['cached_amulet_rules_contract_id', 'cached_amulet_rules_domain_id'],
+  ),
+  AmuletRules: object({ amulet_rules_update: ref('MaybeCachedContract') }, [], closed),
+  MiningRoundsRequest: object(
+    {
+      cached_open_mining_round_contract_ids: cachedIds,
+      cached_issuing_round_contract_ids: cachedIds,
+    },
+    ['cached_open_mining_round_contract_ids', 'cached_issuing_round_contract_ids'],
+  ),
+  MiningRounds: object(
+    {
+      time_to_live_in_microseconds: { type: 'number' },
+      open_mining_rounds: contractMap,
+      issuing_mining_rounds: contractMap,
+    },
+    [],
+    closed,
+  ),
+  TransferPreapproval: object({ transfer_preapproval: ref('MaybeCachedContract') }, [], closed),
+  MemberTrafficStatus: object(
+    {
+      traffic_status: object(
+        {
+          actual: object(
+            {
+              total_consumed: { ...int64, description: 'Bytes of extra traffic that are used up.' },
+              total_limit: { ...int64, description: 'Bytes of extra traffic that may be used.' },
+            },
+            [],
+            closed,
+          ),
+          target: object(
+            { total_purchased: { ...int64, description: 'Bytes of extra traffic bought.' } },
+            [],
+            closed,
+          ),
+        },
+        [],
+        closed,
+      ),
+    },
+    [],
+    closed,
   ),
   Version: object({ version: text, commit_ts: time }, [], {
     ...closed,

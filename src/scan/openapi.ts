@@ -105,6 +105,7 @@ function paths(): Json {
     },
     '/v0/backfilling/status': simpleGet('getBackfillingStatus', 'internal', 'BackfillingStatus'),
     '/v0/scans': simpleGet('listScans', 'external', 'ScanList'),
+    ...networkPaths(),
     '/version': simpleGet('getVersion', 'external', 'Version'),
     '/status': simpleGet('getStatus', 'external', 'Status'),
     '/readyz': { get: probe('isReady', 'Whether the node is ready to serve requests.') },
@@ -116,6 +117,61 @@ function paths(): Json {
         summary: 'This document.',
         responses: { 200: json({ type: 'object' }, 'The OpenAPI document.') },
       },
+    },
+  }
+}
+
+/** What the network's contracts say; 404 on a node without a ledger of its own. */
+function networkPaths(): Json {
+  return {
+    '/v0/dso-party-id': {
+      get: operation({
+        operationId: 'getDsoPartyId',
+        tag: 'external',
+        summary: 'The party that governs the network.',
+        ok: 'DsoPartyId',
+        errors: [404, 500, 503],
+      }),
+    },
+    '/v0/amulet-rules': {
+      post: operation({
+        operationId: 'getAmuletRules',
+        tag: 'internal',
+        summary: 'The rules of the network, with the traffic parameters.',
+        body: 'AmuletRulesRequest',
+        ok: 'AmuletRules',
+        errors: [400, 404, 413, 500, 503],
+      }),
+    },
+    '/v0/open-and-issuing-mining-rounds': {
+      post: operation({
+        operationId: 'getOpenAndIssuingMiningRounds',
+        tag: 'external',
+        summary: 'The rounds that are open, with the price of the coin.',
+        body: 'MiningRoundsRequest',
+        ok: 'MiningRounds',
+        errors: [400, 404, 413, 500, 503],
+      }),
+    },
+    '/v0/transfer-preapprovals/by-party/{party}': {
+      get: operation({
+        operationId: 'lookupTransferPreapprovalByParty',
+        tag: 'internal',
+        summary: 'The newest transfer preapproval of a receiver that has not expired.',
+        parameters: [pathParameter('party')],
+        ok: 'TransferPreapproval',
+        errors: [404, 500, 503],
+      }),
+    },
+    '/v0/domains/{domain_id}/members/{member_id}/traffic-status': {
+      get: operation({
+        operationId: 'getMemberTrafficStatus',
+        tag: 'external',
+        summary: 'What extra traffic a member has bought and used on a synchronizer.',
+        parameters: [pathParameter('domain_id'), pathParameter('member_id')],
+        ok: 'MemberTrafficStatus',
+        errors: [400, 404, 500, 503],
+      }),
     },
   }
 }

@@ -9,7 +9,9 @@ import type { Version } from '../history/versions.ts'
 import { chooseCoding } from '../http/content-coding.ts'
 import { badRequest, notFound } from '../http/plain-error.ts'
 import { printShortest } from '../values/instant.ts'
+import { networkRoutes, type ScanNetwork } from './network-routes.ts'
 import { scanOpenApi } from './openapi.ts'
+import type { ScanGroup } from './own-scan.ts'
 import { type CompressedFrames, createPageBody } from './page-body.ts'
 import {
   readBody,
@@ -30,7 +32,9 @@ export type ScanOptions = {
   compressedCacheBytes: number
   softwareVersion: string
   /** This and other scans of the network, for /v0/scans. */
-  listScans(): { domainId: string; scans: { publicUrl: string; svName: string }[] }[]
+  listScans(): ScanGroup[]
+  /** Undefined when the node has no ledger of its own. */
+  network?: ScanNetwork | undefined
   onPage?: (request: PageRequest, sent: SentPage) => void
 }
 
@@ -122,6 +126,7 @@ export async function scanRoutes(app: FastifyInstance, options: ScanOptions): Pr
   app.get('/v0/backfilling/status', async () => ({ complete: true }))
   app.get('/v0/scans', async () => ({ scans: options.listScans() }))
   app.get('/openapi.json', async () => document)
+  await networkRoutes(app, options.network)
 }
 
 const UPDATES_BEFORE_EXAMPLE =

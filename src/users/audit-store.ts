@@ -31,6 +31,18 @@ export const insertAudit = async (tx: Db, row: AuditRow): Promise<void> => {
   ])
 }
 
+/** Whether one of the newest entries of a subject has this trace id. */
+export const isRecorded = async (
+  db: Db,
+  of: { subjectKind: string; subjectId: string; traceId: string; newest: number },
+): Promise<boolean> => {
+  const rows = await db.query<{ trace_id: string }>(
+    'select trace_id from audit where subject_kind = ? and subject_id = ? order by audit_id desc limit ?',
+    [of.subjectKind, of.subjectId, of.newest],
+  )
+  return rows.some(({ trace_id }) => trace_id === of.traceId)
+}
+
 /** Newest first. */
 export const selectAuditPage = (
   db: Db,

@@ -1,6 +1,12 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { Db } from '../db/db.ts'
-import { type AuditRow, insertAudit, selectAuditPage, selectAuditPageOf } from './audit-store.ts'
+import {
+  type AuditRow,
+  insertAudit,
+  isRecorded,
+  selectAuditPage,
+  selectAuditPageOf,
+} from './audit-store.ts'
 import { invalidArgument } from './errors.ts'
 
 /**
@@ -22,6 +28,7 @@ export type AuditAction =
   | 'identity-provider.delete'
   | 'party.allocate'
   | 'party.update'
+  | 'automation.act'
 
 export type AuditSubject = { kind: 'user' | 'identity-provider' | 'party'; id: string }
 
@@ -37,6 +44,9 @@ export type AuditEntry = {
 }
 
 export const AUDIT_PAGE_MAX = 1000
+
+/** An act is recorded again only after a crash, when few others can have come between. */
+const REPEATS_MAX = 100
 
 /** Above every id: ids are hex digits. */
 const AFTER_EVERY_ID = 'g'
@@ -58,6 +68,23 @@ export const recordChange = (
     before_change: change.before === undefined ? null : JSON.stringify(change.before),
     after_change: change.after === undefined ? null : JSON.stringify(change.after),
     trace_id: actor.traceId,
+  })
+
+/**
+ * Records what an automation did with a party's wallet, once: the trace id follows from the act's
+ * tracking id, and an entry that is there already is not written again.
+ */
+export const recordAct = (
+  db: Db,
+  act: { userId: string; party: string; trackingId: string; after: unknown },
+): Promise<void> =>
+  db.transaction(async (tx) => {
+    const subject = { kind: 'party' as const, id: act.party }
+    const traceId = createHash('sha256').update(act.trackingId).digest('hex').slice(0, 32)
+    const of = { subjectKind: subject.kind, subjectId: subject.id, traceId, newest: REPEATS_MAX }
+    if (await isRecorded(tx, of)) return
+    const actor = { userId: act.userId, identityProviderId: '', traceId }
+    await recordChange(tx, actor, { action: 'automation.act', subject, after: act.after })
   })
 
 export type AuditPage = { entries: AuditEntry[]; nextPageToken: string }

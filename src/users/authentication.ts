@@ -3,7 +3,7 @@ import type { Db } from '../db/db.ts'
 import { type Authentication, createAuthentication } from './caller.ts'
 import { selectProviderByIssuer } from './idps-store.ts'
 import { createLocalKeySet, createRemoteKeySet, type KeySet } from './key-set.ts'
-import { createTokenVerifier, type TokenVerifierOptions } from './token.ts'
+import { createTokenVerifier, type TokenVerifier, type TokenVerifierOptions } from './token.ts'
 import type { TokenTarget } from './token-claims.ts'
 
 export type AuthenticationOptions = Pick<
@@ -31,7 +31,21 @@ export const openAuthentication = async (
   return { ...createAuthentication({ db, verifier }), defaultKeySet: keySet }
 }
 
-const keySetOf = async (options: AuthenticationOptions): Promise<KeySet> => {
+/** Tells whose token it is by the default provider alone, for an API whose users are kept elsewhere. */
+export const openTokenVerifier = async (
+  options: Omit<AuthenticationOptions, 'db'>,
+): Promise<{ verifier: TokenVerifier; keySet: KeySet }> => {
+  const { defaultProvider, ...rest } = options
+  const keySet = await keySetOf(options)
+  const verifier = createTokenVerifier({
+    ...rest,
+    defaultProvider: { ...defaultProvider, keySet },
+    providerByIssuer: async () => undefined,
+  })
+  return { verifier, keySet }
+}
+
+const keySetOf = async (options: Omit<AuthenticationOptions, 'db'>): Promise<KeySet> => {
   const { defaultProvider, events, fetch } = options
   if ('keySet' in defaultProvider) return createLocalKeySet(defaultProvider.keySet)
   return createRemoteKeySet({
