@@ -12,6 +12,7 @@ test('every section of the bench runs and reports a number in every row', async 
   assert.equal(settings.count, 110)
   assert.deepEqual(Object.keys(sections), [
     'import',
+    'mirror',
     'start',
     'pages',
     'ledger',

@@ -7,6 +7,7 @@ import type { BenchOptions, Section } from './section.ts'
 import { importSection } from './section-import.ts'
 import { ledgerSection } from './section-ledger.ts'
 import { metricsSection } from './section-metrics.ts'
+import { mirrorSection } from './section-mirror.ts'
 import { pagesSection } from './section-pages.ts'
 import { startSection } from './section-start.ts'
 import { tokensSection } from './section-tokens.ts'
@@ -15,6 +16,7 @@ import { createWorkspace } from './workspace.ts'
 
 const SECTIONS: Section[] = [
   importSection,
+  mirrorSection,
   startSection,
   pagesSection,
   ledgerSection,

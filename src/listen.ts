@@ -24,11 +24,18 @@ import {
 } from './http/tls.ts'
 import { commandsRoutes } from './ledger/commands-routes.ts'
 import type { Ledger } from './ledger/ledger.ts'
+import { ledgerOffRoutes } from './ledger/off-routes.ts'
 import { readingRoutes } from './ledger/reading-routes.ts'
 import { timeRoutes } from './ledger/time-routes.ts'
 import { type AppName, appLabels } from './metrics/app-labels.ts'
 import type { Registry } from './metrics/registry.ts'
 import { metricsRoutes } from './metrics/routes.ts'
+import { mirrorPage, mirrorRoutes } from './mirror/routes.ts'
+import type { MirrorStatus } from './mirror/status.ts'
+import { sponsorOpenApi } from './onboarding/openapi.ts'
+import { type SponsorRoutesOptions, sponsorRoutes } from './onboarding/sponsor-routes.ts'
+import { withScanProxy } from './proxy/openapi.ts'
+import { type ProxyRoutesOptions, proxyRoutes } from './proxy/proxy-routes.ts'
 import { scanOpenApi } from './scan/openapi.ts'
 import { type ScanOptions, scanRoutes } from './scan/routes.ts'
 import { auditRoutes } from './users/audit-routes.ts'
@@ -39,6 +46,11 @@ import { ledgerOpenApi } from './users/openapi.ts'
 import { partiesRoutes } from './users/parties-routes.ts'
 import { readyRoutes } from './users/ready-routes.ts'
 import { usersRoutes } from './users/users-routes.ts'
+import { walletAdminRoutes } from './wallet/admin-routes.ts'
+import { automationsRoutes } from './wallet/automations-routes.ts'
+import { walletOpenApi } from './wallet/openapi.ts'
+import { type WalletDoor, walletErrorHandler } from './wallet/wallet-door.ts'
+import { walletRoutes } from './wallet/wallet-routes.ts'
 
 // Which routes stand on which port, under which error shape.
 
@@ -62,24 +74,58 @@ export type LedgerApi = {
   /** The node's own keys, when it signs tokens itself. */
   keySet: JSONWebKeySet | undefined
   embedded: EmbeddedLedger | undefined
+  /** Why there is no embedded ledger. */
+  ledgerOff: string | undefined
 }
 
 /** The embedded ledger, and its clock when a test drives it. */
 export type EmbeddedLedger = { ledger: Ledger; simulated: SimulatedClock | undefined }
 
+/** What stands on the validator's port besides, as soon as the node has opened it. */
+export type ValidatorApi = {
+  /** On a node with a network of its own, which others may join. */
+  sponsor?: SponsorRoutesOptions | undefined
+  /** Reads of the network for apps. */
+  proxy?: ProxyRoutesOptions
+  /** The wallets of this node. */
+  wallet?: WalletDoor
+}
+
 /** The validator's API, and the health of every app. */
-export async function buildValidatorApp(around: Surroundings): Promise<FastifyInstance> {
+export async function buildValidatorApp(
+  around: Surroundings,
+  { sponsor, proxy, wallet }: ValidatorApi = {},
+): Promise<FastifyInstance> {
   const { health, registry } = around
   const app = createPlainServer(around, 'validator')
-  measureApp(app, around, { app: 'validator', service: 'validator', operations: new Map() })
+  const { version } = around.statusOf('validator')
+  const document = withScanProxy(walletOpenApi(version))
+  const operations = new Map([
+    ...operationIds(document, VALIDATOR_PREFIX),
+    ...operationIds(sponsorOpenApi(version), SPONSOR_PREFIX),
+  ])
+  measureApp(app, around, { app: 'validator', service: 'validator', operations })
   await addRoutes(app, '', async (scope) => {
     await probeRoutes(scope, { health })
     await scope.register(metricsRoutes(registry))
   })
-  await addRoutes(app, '/api/validator', async (scope) => {
+  await addRoutes(app, VALIDATOR_PREFIX, async (scope) => {
     await probeRoutes(scope, { health })
     await statusRoutes(scope, { health, status: around.statusOf('validator') })
+    if (proxy !== undefined) await proxyRoutes(scope, proxy)
+    if (wallet !== undefined) {
+      await scope.register(async (own) => {
+        own.setErrorHandler(walletErrorHandler)
+        await walletRoutes(own, wallet)
+        await walletAdminRoutes(own, wallet)
+        own.get('/openapi.json', async () => document)
+        await automationsRoutes(own, wallet)
+      })
+    }
   })
+  if (sponsor !== undefined) {
+    await addRoutes(app, SPONSOR_PREFIX, (scope) => sponsorRoutes(scope, sponsor))
+  }
   return app
 }
 
@@ -93,7 +139,7 @@ export async function buildMetricsApp(around: Surroundings): Promise<FastifyInst
 
 export async function buildScanApp(
   around: Surroundings,
-  scan: ScanOptions,
+  scan: ScanOptions & { mirror?: { status(): Promise<MirrorStatus> } | undefined },
 ): Promise<FastifyInstance> {
   const { health } = around
   const app = createPlainServer(around, 'scan')
@@ -105,10 +151,13 @@ export async function buildScanApp(
   })
   const routes = async (scope: FastifyInstance) => {
     await scanRoutes(scope, scan)
+    if (scan.mirror !== undefined) await mirrorRoutes(scope, scan.mirror)
     await probeRoutes(scope, { health })
     await statusRoutes(scope, { health, status: around.statusOf('scan') })
   }
   await addRoutes(app, SCAN_PREFIX, routes, PREFLIGHT)
+  const { mirror } = scan
+  if (mirror !== undefined) await addRoutes(app, '', (scope) => mirrorPage(scope, mirror))
   return app
 }
 
@@ -130,7 +179,7 @@ export async function buildLedgerApp(
   const operations = operationIds(ledgerOpenApi(''))
   measureApp(app, around, { app: 'participant', service: 'json_api', operations })
   addTraceIds(app)
-  const { db, authentication, participantId, synchronizerId, keySet, embedded } = ledger
+  const { db, authentication, participantId, synchronizerId, keySet, embedded, ledgerOff } = ledger
   const secondSynchronizerId = embedded?.ledger.synchronizers[1]
   const routes = async (scope: FastifyInstance) => {
     await usersRoutes(scope, { db, authentication })
@@ -143,6 +192,9 @@ export async function buildLedgerApp(
       ...(secondSynchronizerId === undefined ? {} : { secondSynchronizerId }),
       ...(keySet === undefined ? {} : { keySet }),
     })
+    if (ledgerOff !== undefined) {
+      await ledgerOffRoutes(scope, { authentication, reason: ledgerOff })
+    }
     if (embedded !== undefined) {
       await commandsRoutes(scope, { ledger: embedded.ledger, authentication })
       await readingRoutes(scope, { ledger: embedded.ledger, authentication })
@@ -199,6 +251,8 @@ function addRoutes(
 }
 
 const SCAN_PREFIX = '/api/scan'
+const VALIDATOR_PREFIX = '/api/validator'
+const SPONSOR_PREFIX = '/api/sv'
 
 /** Explorers are pages from anywhere, and the history is public. */
 const ANY_ORIGIN = { 'access-control-allow-origin': '*' }

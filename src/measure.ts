@@ -267,6 +267,9 @@ export function measureHealth(registry: Registry, health: Health): void {
   })
 }
 
+/** Texts of statements whose metric is at hand. */
+const HANDLES_MAX = 1000
+
 /** A database whose calls are measured by the kind of statement and the table. */
 export function measureDb(registry: Registry, db: Db, database: 'app' | 'participant'): Db {
   const durations = registry.histogram({
@@ -290,9 +293,10 @@ export function measureDb(registry: Registry, db: Db, database: 'app' | 'partici
       if (kind !== undefined) errors.labels({ database, kind }).inc()
       throw error
     } finally {
-      // Statements are constants of our stores, so there are few of them.
       let handle = handles.get(sql)
       if (handle === undefined) {
+        // Statements are constants of our stores but for their numbers of rows.
+        if (handles.size >= HANDLES_MAX) handles.clear()
         handle = durations.labels({ database, name: nameOf(sql) })
         handles.set(sql, handle)
       }
@@ -307,6 +311,7 @@ export function measureDb(registry: Registry, db: Db, database: 'app' | 'partici
       queryBinary: (sql, params) => measured(sql, () => inner.queryBinary(sql, params)),
       execute: (sql, params) => measured(sql, () => inner.execute(sql, params)),
       executeMany: (sql, rows) => measured(sql, () => inner.executeMany(sql, rows)),
+      executeAll: (statements) => measured('transaction', () => inner.executeAll(statements)),
       transaction: (work) =>
         measured('transaction', () => inner.transaction((tx) => work(wrap(tx)))),
     }

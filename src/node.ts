@@ -7,11 +7,10 @@ import type { NodeConfig } from './config/node-config.ts'
 import type { Db } from './db/db.ts'
 import { lockDirectory } from './db/directory-lock.ts'
 import { findSchemaFault, readMigrations } from './db/migrate.ts'
-import { type HeldWriterLock, holdWriterLock } from './db/writer-lock.ts'
 import { createHealth, type Health } from './health/checks.ts'
-import { isStalled, writerCheck } from './health/writer-check.ts'
-import { type History, openHistory } from './history/history.ts'
+import type { History } from './history/history.ts'
 import { writeNodeMigration } from './history/node-store.ts'
+import { callOwnRoutes } from './http/call.ts'
 import { createOutgoing, type Outgoing } from './http/outgoing.ts'
 import { closeServer } from './http/server.ts'
 import type { Ledger } from './ledger/ledger.ts'
@@ -26,22 +25,31 @@ import {
   type Surroundings,
 } from './listen.ts'
 import {
-  measureAppends,
   measureDb,
   measureFetch,
   measureHealth,
-  measureHistory,
   measureKeySet,
   measurePages,
   measureTokens,
   measureTopology,
 } from './measure.ts'
+import { measureSubmissions, measureTraffic, watchLedger, watchTraffic } from './measure-ledger.ts'
 import { appLabels } from './metrics/app-labels.ts'
 import { startProcessMetrics } from './metrics/process.ts'
 import { createRegistry, type Registry } from './metrics/registry.ts'
+import { measureOnboarding } from './onboarding/onboarding-metrics.ts'
 import { type OpenDatabase, openDatabase } from './open-databases.ts'
-import { type NodeLedger, openNodeLedger } from './open-ledger.ts'
-import { startFollowing } from './scan/follow.ts'
+import { openNodeHistory } from './open-history.ts'
+import { type NodeLedger, openNodeLedger, whyLedgerIsOff } from './open-ledger.ts'
+import { openMirror } from './open-mirror.ts'
+import { createLateSponsor, joinNetwork, openSponsor } from './open-onboarding.ts'
+import { openPruning } from './open-pruning.ts'
+import { openNodeWallet } from './open-wallet.ts'
+import { measureProxy } from './proxy/proxy-metrics.ts'
+import { createLateReader } from './proxy/proxy-routes.ts'
+import { readNetwork, readOwnScan } from './proxy/scan-reader.ts'
+import { type Following, startFollowing } from './scan/follow.ts'
+import { type OwnScan, withOwnScan } from './scan/own-scan.ts'
 import { migrateParticipant } from './synchronizer-migration.ts'
 import { openAuthentication } from './users/authentication.ts'
 import { authenticationOff } from './users/caller.ts'
@@ -49,6 +57,7 @@ import { DEV_AUDIENCE, openDevKey } from './users/dev-key.ts'
 import { ensureFirstUsers } from './users/first-users.ts'
 import { openParticipant, type Participant } from './users/participant-store.ts'
 import { startTopologyPolling } from './users/topology-polling.ts'
+import { createLateWallet } from './wallet/wallet-door.ts'
 
 export type NodeOptions = {
   config: NodeConfig
@@ -66,8 +75,12 @@ export type RunningNode = {
   history: History
   /** The embedded ledger, unless the history belongs to somebody else. */
   ledger: Ledger | undefined
+  /** Why there is none. */
+  ledgerOff: string | undefined
   /** Whether this start has seeded the network. */
   isSeeded: boolean
+  /** Resolves with what makes it senseless to go on; the owner closes the node and tells it. */
+  failed: Promise<Error>
   /** Takes over what can change while running; names what needs a restart. */
   reload(config: NodeConfig): Reloaded
   /** Refuses new work, finishes what is under way, closes everything. */
@@ -116,10 +129,15 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     ports[name] = Number(new URL(url).port)
     return url
   }
-  const validator = await open('validator', await buildValidatorApp(around))
+  const sponsor = createLateSponsor(config, software)
+  const proxy = createLateReader(measureProxy(registry.with(appLabels.validator)))
+  const wallet = createLateWallet({ isEnabled: config.wallet.enabled })
+  const validatorApi = { sponsor, proxy, wallet }
+  const validator = await open('validator', await buildValidatorApp(around, validatorApi))
 
   const appDatabase = await openMeasured(config, 'app', { log, registry, health, parts })
-  const { history, isFollower } = await openNodeHistory(config, appDatabase, { around, parts })
+  const opened = await openNodeHistory(config, appDatabase, { around, parts })
+  const { history, isFollower } = opened
   const step = await migrateParticipant({ config, appDb: appDatabase.db, history, isFollower })
   if (step.kind === 'migrate') {
     log.info({ from: String(step.from), to: String(config.migration.id) }, 'migrated')
@@ -163,25 +181,86 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     isSeedWanted: !options.empty && !isFollower,
     seed: options.seed,
     simTime: options.simTime ?? false,
+    onTraffic: measureTraffic(registry.with(appLabels.participant)),
+    events: measureSubmissions(registry.with(appLabels.participant)),
   })
   parts.defer(() => embedded?.ledger.close())
-  if (embedded !== undefined && !isFollower) await follow(embedded, history, { around, parts })
+  const ledgerOff = embedded === undefined ? whyLedgerIsOff(config, history) : undefined
+  if (ledgerOff !== undefined) health.addNotices(() => [ledgerOff])
+  watchTraffic(registry.with(appLabels.participant), embedded?.ledger)
+  const onboarding = measureOnboarding(registry.with(appLabels.validator))
+  const onboardingLog = logs.named('annals.onboarding')
+  openSponsor(sponsor, {
+    embedded,
+    db,
+    participant,
+    authentication: api.authentication,
+    events: onboarding,
+    log: onboardingLog,
+    parts,
+  })
+  const { failed } = await joinNetwork({
+    config,
+    appDb: appDatabase.db,
+    participantDb: db,
+    participant,
+    fetch: outgoing.fetch,
+    health,
+    log: onboardingLog,
+    onAttempt: onboarding.onAttempt,
+    softwareVersion: software.version,
+    parts,
+  })
+  let following: Following | undefined
+  const { onFollowed } = watchLedger(registry.with(appLabels.participant), {
+    ledger: embedded?.ledger,
+    followed: () => following?.offset,
+  })
+  if (embedded !== undefined && !isFollower) {
+    following = await follow(embedded, history, { around, parts, onFollowed })
+  }
+  const { db: appDb } = appDatabase
+  await openPruning({ config, db, appDb, participant, embedded, following, around, parts })
 
+  const mirror = await openMirror(config, {
+    ...opened,
+    db: appDatabase.db,
+    outgoing,
+    around,
+    parts,
+  })
   const metrics = await open('metrics', await buildMetricsApp(around))
-  const scan = await open(
-    'scan',
-    await buildScanApp(around, {
-      history,
-      pageSizeMax: config.scan.maxPageSize ?? PAGE_SIZE_MAX,
-      compressedCacheBytes: config.scan.cacheBytes * COMPRESSED_SHARE,
-      softwareVersion: software.version,
-      listScans: () => [],
-      onPage: measurePages(registry.with(appLabels.scan)),
-    }),
-  )
-  const ledgerApp = await buildLedgerApp(around, { ...api, embedded }, config.listen.ledgerTls)
+  const scanApp = await buildScanApp(around, {
+    history,
+    pageSizeMax: config.scan.maxPageSize ?? PAGE_SIZE_MAX,
+    compressedCacheBytes: config.scan.cacheBytes * COMPRESSED_SHARE,
+    softwareVersion: software.version,
+    listScans: () => withOwnScan(mirror?.listScans() ?? [], ownScan(config, participant)),
+    mirror,
+    network: embedded,
+    onPage: measurePages(registry.with(appLabels.scan)),
+  })
+  const scan = await open('scan', scanApp)
+  proxy.open(mirror === undefined ? readOwnScan(callOwnRoutes(scanApp)) : readNetwork(mirror.peers))
+  const ledgerApi = { ...api, embedded, ledgerOff }
+  const ledgerApp = await buildLedgerApp(around, ledgerApi, config.listen.ledgerTls)
   parts.defer(() => ledgerApp.certificates?.close())
   const ledger = await open('ledger', ledgerApp.app)
+  await openNodeWallet({
+    config,
+    late: wallet,
+    around,
+    parts,
+    participantDb: db,
+    appDb: appDatabase.db,
+    isFollower,
+    embedded,
+    partyHint: participant.partyHint,
+    participantId: participant.participantId,
+    ledgerApp: ledgerApp.app,
+    scanApp,
+    outgoing,
+  })
   await health.start()
   parts.defer(() => health.stop())
 
@@ -197,7 +276,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     urls,
     history,
     ledger: embedded?.ledger,
+    ledgerOff,
     isSeeded: embedded?.isSeeded ?? false,
+    failed,
     reload(next) {
       const applied = ledgerApp.certificates?.reload() ? ['certificates'] : []
       const level = next.logLevel === 'off' ? 'silent' : next.logLevel
@@ -273,56 +354,37 @@ function watchDisk(health: Health, registry: Registry, directory: string): void 
   })
 }
 
-/** On PostgreSQL several nodes may share a history; the one that holds the lock writes. */
-async function openNodeHistory(
-  config: NodeConfig,
-  { db, target }: OpenDatabase,
-  { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
-): Promise<{ history: History; isFollower: boolean }> {
-  const { health } = around
-  const registry = around.registry.with(appLabels.scan)
-  const log = around.logs.named('annals.history')
-  let lock: HeldWriterLock | undefined
-  let opened: History | undefined
-  if (target.engine === 'postgres') {
-    // Another node may have written while the lock was away.
-    const onRegained = () => {
-      log.info('the lock of the history is held again')
-      opened?.refresh().catch((err) => log.warn({ err }, 'the history could not be read again'))
-    }
-    lock = await holdWriterLock({ ...target, onRegained })
-    parts.defer(() => lock?.release())
-  }
-  const isFollower = target.engine === 'postgres' && lock === undefined
-  const onAppend = measureAppends(registry)
-  const history = await openHistory({
-    db,
-    cacheBytes: config.scan.cacheBytes,
-    isFollower,
-    onAppend,
-  })
-  opened = history
-  const writer = {
-    appendingSince: () => history.appendingSince,
-    place: () => lock?.state() ?? 'held',
-  }
-  if (!isFollower) health.add(writerCheck(writer))
-  measureHistory(registry, { history, isStalled: () => isStalled(writer) })
-  return { history, isFollower }
-}
-
 /** The history follows the ledger; a seeded network is there before the first reader comes. */
 async function follow(
   { ledger }: NodeLedger,
   history: History,
-  { around, parts }: { around: Surroundings; parts: AsyncDisposableStack },
-): Promise<void> {
+  {
+    around,
+    parts,
+    onFollowed,
+  }: {
+    around: Surroundings
+    parts: AsyncDisposableStack
+    onFollowed: (seconds: number) => void
+  },
+): Promise<Following> {
   const log = around.logs.named('annals.scan')
   const onError = (err: unknown) => log.error({ err }, 'the history does not follow the ledger')
-  const following = startFollowing({ ledger, history, onError })
+  const following = startFollowing({ ledger, history, onError, onFollowed })
   parts.defer(() => following.close())
   around.health.add({ name: 'ledger following', run: () => following.failure() })
   await following.caughtUp()
+  return following
+}
+
+/** As the node appears in the list of scans, once its operator has told where it is reached. */
+function ownScan(config: NodeConfig, participant: Participant): OwnScan | undefined {
+  const { publicUrl } = config.scan
+  if (publicUrl === undefined) return undefined
+  const { participantId, synchronizerId } = participant
+  const svName = participantId.slice(0, participantId.indexOf('::'))
+  const isCopy = config.historyWriter === 'mirror'
+  return { publicUrl, svName, domainId: isCopy ? undefined : synchronizerId }
 }
 
 /** Tokens of the configured provider, of the node's own key when there is none, or no tokens at all. */
@@ -332,7 +394,7 @@ async function openLedgerApi(options: {
   db: Db
   participant: Participant
   outgoing: Outgoing
-}): Promise<Omit<LedgerApi, 'embedded'>> {
+}): Promise<Omit<LedgerApi, 'embedded' | 'ledgerOff'>> {
   const { config, around, db, participant, outgoing } = options
   const { auth } = config
   const registry = around.registry.with(appLabels.participant)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { newDirectory, post, startTestNode } from './support/node.ts'
 import { runCommand, startCommand } from './support/node-process.ts'
@@ -72,6 +73,37 @@ test('annals demo keeps a running network lively, and its history goes on being 
   await node.stop()
   const verified = await runCommand(['verify', '--data', data])
   assert.equal(verified.code, 0, verified.stderr)
+})
+
+test('annals demo without a node says a sentence with the remedy', async (t) => {
+  const data = newDirectory(t)
+  // The first is a port that programs may not ask for over HTTP.
+  for (const [url, reason] of [
+    ['http://127.0.0.1:1', 'bad port|ECONNREFUSED'],
+    ['http://127.0.0.1:59999', 'ECONNREFUSED'],
+  ] as const) {
+    const { code, stderr } = await runCommand(['demo', '--data', data, '--url', url])
+    assert.equal(code, 3)
+    assert.match(
+      stderr,
+      new RegExp(
+        `^annals: The node at \\S+ cannot be reached \\((${reason})\\)\\. Check --url, and that the node runs: \`annals start\` starts one\\.\\n$`,
+      ),
+    )
+  }
+})
+
+test('the example users of the manual do not collide with the seeded people', async (t) => {
+  const data = newDirectory(t)
+  const node = await startCommand(t, ['--data', data])
+  const token = (await runCommand(['token', '--data', data])).stdout.trim()
+  const env = { ANNALS_URL: node.urls.ledger, ANNALS_TOKEN: token }
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+  const [, args = ''] = /^npx annals (users create .*)$/m.exec(readme) ?? []
+  const created = await runCommand(args.split(' '), { env })
+  assert.equal(created.code, 0, created.stderr)
+  const { stdout: help } = await runCommand(['users', '--help'])
+  assert.doesNotMatch(help, /users create (alice|bob|carol)\b/)
 })
 
 async function countUpdates(scan: string): Promise<number> {

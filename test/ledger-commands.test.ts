@@ -1,79 +1,16 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { DEV_AUDIENCE, mintDevToken, readDevKey } from '../src/users/dev-key.ts'
-import { newDirectory, post, startTestNode } from './support/node.ts'
-
-const COIN = '#splice-amulet:Splice.Amulet:Amulet'
-const RULES = '#splice-amulet:Splice.AmuletRules:AmuletRules'
-const ROUND = '#splice-amulet:Splice.Round:OpenMiningRound'
-const OFFER = '#splice-wallet:Splice.Wallet.TransferOffer:TransferOffer'
-
-type Json = Record<string, unknown>
-
-/** A node with the seeded network, and its ledger API as a user of it. */
-async function openWorld(t: TestContext, options: { simTime?: boolean } = {}) {
-  const dataDirectory = newDirectory(t)
-  const node = await startTestNode(t, { dataDirectory, empty: false, ...options })
-  const key = await readDevKey(dataDirectory)
-  assert.ok(key && node.ledger)
-  const tokens = new Map<string, string>()
-  const tokenOf = async (userId: string) => {
-    const token =
-      tokens.get(userId) ??
-      (await mintDevToken(key, { userId, ttlSeconds: 600, audience: DEV_AUDIENCE }))
-    tokens.set(userId, token)
-    return token
-  }
-  const ask = async (userId: string, path: string, body?: unknown) => {
-    const response = await fetch(`${node.urls.ledger}${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${await tokenOf(userId)}` },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return { status: response.status, body: JSON.parse(text) as Json }
-  }
-  const [first] = await node.ledger.updatesAfter(0n, 1)
-  const dso = first?.witnesses.parties[0] as string
-  const party = (hint: string) => dso.replace('DSO::', `${hint}::`)
-  const active = async (userId: string, of: string, templateId: string) => {
-    const { status, body } = await ask(userId, '/v2/state/active-contracts', {
-      eventFormat: formatOf(of, templateId),
-    })
-    assert.equal(status, 200, JSON.stringify(body))
-    return (
-      body as unknown as { contractEntry: { JsActiveContract: { createdEvent: Json } } }[]
-    ).map(({ contractEntry }) => contractEntry.JsActiveContract.createdEvent as unknown as Created)
-  }
-  const [rules] = await active('participant_admin', dso, RULES)
-  const [round] = await active('participant_admin', dso, ROUND)
-  assert.ok(rules && round)
-  let commands = 0
-  const tap = (receiver: string, amount: string) => ({
-    ExerciseCommand: {
-      templateId: RULES,
-      contractId: rules.contractId,
-      choice: 'AmuletRules_DevNet_Tap',
-      choiceArgument: { receiver, amount, openRound: round.contractId },
-    },
-  })
-  const submit = (userId: string, actAs: string[], list: unknown[], more: object = {}) => {
-    commands += 1
-    const body = { commands: list, actAs, commandId: `c${commands}`, ...more }
-    return ask(userId, '/v2/commands/submit-and-wait', body)
-  }
-  return { node, ledger: node.ledger, ask, active, party, dso, rules, round, tap, submit, tokenOf }
-}
-
-type Created = { contractId: string; createArgument: Json; signatories: string[] }
-
-function formatOf(party: string, templateId?: string) {
-  const cumulative =
-    templateId === undefined
-      ? []
-      : [{ identifierFilter: { TemplateFilter: { value: { templateId } } } }]
-  return { filtersByParty: { [party]: { cumulative } }, verbose: true }
-}
+import { test } from 'node:test'
+import {
+  COIN,
+  type Created,
+  formatOf,
+  type Json,
+  OFFER,
+  openWorld,
+  ROUND,
+  RULES,
+} from './support/coin-world.ts'
+import { post } from './support/node.ts'
 
 test('commands are submitted, and their effects are read back', async (t) => {
   const world = await openWorld(t)

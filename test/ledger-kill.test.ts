@@ -7,12 +7,13 @@ import { systemClock } from '../src/base/clock.ts'
 import { openDb } from '../src/db/open.ts'
 import { openHistory } from '../src/history/history.ts'
 import { verifyHistory } from '../src/history/verify.ts'
-import { openLedger } from '../src/ledger/ledger.ts'
+import { type Ledger, openLedger } from '../src/ledger/ledger.ts'
 import { coinsOf } from '../src/ledger/payments.ts'
 import { TEMPLATES } from '../src/ledger/templates.ts'
+import type { LedgerUpdate } from '../src/ledger/updates-store.ts'
 import { startFollowing } from '../src/scan/follow.ts'
 import { decimal } from '../src/values/decimal.ts'
-import { GLOBAL, partyOf } from './support/embedded-ledger.ts'
+import { AMPLE_TRAFFIC, GLOBAL, partyOf, TRAFFIC } from './support/embedded-ledger.ts'
 import { forEachEngine } from './support/engines.ts'
 import { newPool } from './support/histories.ts'
 import { createReplay } from './support/replay.ts'
@@ -45,6 +46,20 @@ async function payUntilKilled(t: TestContext, args: string[]): Promise<string[]>
   return text.split('\n').slice(0, -1)
 }
 
+/** In a second less than a byte of the base rate comes back, so that what is left tells what was paid. */
+async function requirePaidOnce(ledger: Ledger, updates: LedgerUpdate[]): Promise<void> {
+  const status = await ledger.traffic()
+  assert.ok(status)
+  const paying = updates.filter(({ command }) => command.actAs[0] !== TRAFFIC.dso)
+  const spent = paying.reduce((sum, { item }) => {
+    const bytes = BigInt(Buffer.byteLength(item))
+    return sum + bytes + (bytes * 4n) / 10_000n
+  }, 0n)
+  const { burstAmount } = AMPLE_TRAFFIC.baseRateTrafficLimits
+  const surplus = status.available.base - (burstAmount - spent)
+  assert.ok(surplus >= 0n && surplus < 100n, `every update is paid once: ${surplus}`)
+}
+
 forEachEngine((engine) => {
   test(`however often the process is killed, no coin is lost, minted or paid twice, on ${engine.name}`, async (t) => {
     const participant = await engine.newTarget(t)
@@ -72,6 +87,7 @@ forEachEngine((engine) => {
       synchronizerId: GLOBAL,
       templates: TEMPLATES,
       deduplicationMs: 1,
+      traffic: TRAFFIC,
     })
     t.after(() => ledger.close())
     const updates = await ledger.updatesAfter(0n, 1_000_000)
@@ -79,6 +95,7 @@ forEachEngine((engine) => {
     const ids = updates.map(({ command }) => command.commandId).filter((id) => id !== '')
     assert.equal(new Set(ids).size, ids.length, 'no command was done twice')
     for (const id of told) assert.ok(ids.includes(id), `the acknowledged payment ${id} is there`)
+    await requirePaidOnce(ledger, updates)
     let supply = 0n
     for (const person of PEOPLE) {
       for (const { amount } of await coinsOf(ledger, person)) supply += amount

@@ -193,6 +193,7 @@ async function checkLaws({ ledger }: TestLedger, model: Model): Promise<void> {
     supply += owned
   }
   assert.equal(supply, model.supply)
+  assert.equal(ledger.activeContracts, (await allActive(ledger)).length)
   const updates = await ledger.updatesAfter(0n, 100_000)
   assert.deepEqual(
     updates.map(({ offset }) => offset),

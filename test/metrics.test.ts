@@ -37,8 +37,13 @@ const TOPOLOGY = /^splice_synchronizer_topology_/
 const CONDITIONAL = new RegExp(
   `${TOPOLOGY.source}|^db_client_connections_|^annals_key_set_age_seconds$`,
 )
-/** Nothing went wrong in these, so they have no series. */
-const UNTOUCHED = new Set(['annals_metrics_overflow_total', 'annals_db_errors_total'])
+/** Nothing went wrong in these, and nothing was due, so they have no series. */
+const UNTOUCHED = new Set([
+  'annals_metrics_overflow_total',
+  'annals_db_errors_total',
+  'splice_trigger_completed_total',
+  'splice_trigger_attempted_total',
+])
 
 type Urls = RunningNode['urls']
 type Family = Metric & { series: Record<string, string>[] }
@@ -98,7 +103,18 @@ async function startProvider(t: Cleanup): Promise<{ auth: NodeConfig['auth']; to
     .setExpirationTime('1h')
     .sign(key.privateKey)
   const participant = { jwksUrl: urlOf('jwks'), targetAudience: AUDIENCE }
-  return { auth: { ...testConfig(t).auth, participant }, token }
+  // With a token of its own the node opens its wallets.
+  const { auth } = testConfig(t)
+  const ledgerApi = {
+    user: 'participant_admin',
+    url: undefined,
+    clientId: undefined,
+    clientSecret: undefined,
+    audience: undefined,
+    scope: undefined,
+    token: { reveal: () => token, toString: () => '', toJSON: () => '' },
+  }
+  return { auth: { ...auth, participant, ledgerApi }, token }
 }
 
 forEachEngine((engine) => {

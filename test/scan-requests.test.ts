@@ -469,7 +469,7 @@ forEachEngine((engine) => {
   })
 
   test(`a configured maximum is refused above, never cut, on ${engine.name}`, async (t) => {
-    const limited = { maxPageSize: 500, cacheBytes: 1_000_000 }
+    const limited = { maxPageSize: 500, cacheBytes: 1_000_000, publicUrl: undefined }
     const scan = await serve(t, engine, HISTORY, { config: { scan: limited } })
     assert.equal((await scan.post('/v1/updates', { page_size: 500 })).status, 200)
     const { status, body } = await scan.post('/v1/updates', { page_size: 501 })

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { prepareLine } from '../src/history/encode.ts'
 import { openHistory } from '../src/history/history.ts'
 import { IMPORT_RECORD_TIME } from '../src/history/position.ts'
@@ -20,12 +18,11 @@ import { ensureFirstUsers, ensurePartyUser } from '../src/users/first-users.ts'
 import { openParticipant } from '../src/users/participant-store.ts'
 import { selectRights, selectUser } from '../src/users/users-store.ts'
 import { decimal } from '../src/values/decimal.ts'
-import { GLOBAL, openTestLedger, partyOf, SECOND } from './support/embedded-ledger.ts'
+import { GLOBAL, openTestLedger, partyOf, SECOND, TRAFFIC } from './support/embedded-ledger.ts'
 import { forEachEngine } from './support/engines.ts'
 import { newDirectory, post } from './support/node.ts'
-import { runCommand, startCommand } from './support/node-process.ts'
+import { FREE_PORTS, runCommand, spawnNode, startCommand } from './support/node-process.ts'
 
-const PROGRAM = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url))
 const KILLS = 4
 const KILL_DELAY_MS_MAX = 1200
 
@@ -41,7 +38,7 @@ test('a start with another migration id is planned or refused with a sentence', 
 forEachEngine((engine) => {
   test(`people and active contracts are carried over, and the new migration begins with them, on ${engine.name}`, async (t) => {
     const old = await openTestLedger(t, await engine.open(t, 'participant'), {
-      ledger: { secondSynchronizerId: SECOND },
+      ledger: { secondSynchronizerId: SECOND, traffic: TRAFFIC },
     })
     const [alice, bob] = [partyOf('alice'), partyOf('bob')]
     await ensureFirstUsers(old.db)
@@ -64,6 +61,7 @@ forEachEngine((engine) => {
     await before.caughtUp()
     await before.close()
     const oldUpdates = history.view.updates
+    const traffic = await old.ledger.traffic()
     await old.ledger.close()
 
     const db = await engine.open(t, 'participant')
@@ -79,8 +77,11 @@ forEachEngine((engine) => {
       synchronizerId: GLOBAL,
       templates: TEMPLATES,
       deduplicationMs: 1000,
+      traffic: TRAFFIC,
     })
     t.after(() => ledger.close())
+    assert.ok(traffic && traffic.available.base < traffic.limits.burstAmount)
+    assert.deepEqual(await ledger.traffic(), traffic)
     const network = await findNetwork(ledger, old.network.dso)
     assert.deepEqual(network, old.network)
     assert.ok(network)
@@ -143,24 +144,31 @@ test('a node migrates, also after it was killed while migrating, and keeps its o
   first.child.kill('SIGKILL')
   await once(first.child, 'exit')
 
-  const refused = await runCommand(['start', '--data', data, ...valuesFor(t, '{ id: 1 }')])
+  const refused = await runCommand([
+    'start',
+    ...FREE_PORTS,
+    '--data',
+    data,
+    ...valuesFor(t, '{ id: 1 }'),
+  ])
   assert.equal(refused.code, 1)
   assert.match(refused.stderr, /set migration\.migrating to true/)
   assert.ok(!existsSync(join(data, 'participant_1.sqlite')))
 
+  const misnamed = await runCommand(['start', ...FREE_PORTS, '--data', data], {
+    env: {
+      CANTON_PARTICIPANT_POSTGRES_DB: 'participant_9',
+      CANTON_PARTICIPANT_POSTGRES_SERVER: 'h',
+    },
+  })
+  assert.equal(misnamed.code, 2)
+  assert.match(misnamed.stderr, /participant_9, but the migration id is 0/)
+
   const values = valuesFor(t, '{ id: 1, migrating: true }')
   for (let kill = 0; kill < KILLS; kill += 1) {
-    const ports = ['ledger', 'scan', 'validator', 'metrics'].flatMap((name) => [
-      `--${name}-port`,
-      '0',
-    ])
-    const args = [PROGRAM, 'start', '--data', data, ...ports, ...values]
-    const child = spawn(process.execPath, args, { stdio: 'ignore', env: {} })
-    t.after(() => child.kill('SIGKILL'))
-    const gone = once(child, 'exit')
+    const { kill: killNode } = spawnNode(t, ['--data', data, ...values])
     await wait(Math.random() * KILL_DELAY_MS_MAX)
-    child.kill('SIGKILL')
-    await gone
+    await killNode()
   }
   const second = await startCommand(t, ['--data', data, ...values])
   const page = await pageOf(second.urls.scan)
@@ -184,7 +192,13 @@ test('a node migrates, also after it was killed while migrating, and keeps its o
   assert.equal(paid.code, 0, paid.stderr)
   assert.equal(await second.stop(), 0)
 
-  const lowered = await runCommand(['start', '--data', data, ...valuesFor(t, '{ id: 0 }')])
+  const lowered = await runCommand([
+    'start',
+    ...FREE_PORTS,
+    '--data',
+    data,
+    ...valuesFor(t, '{ id: 0 }'),
+  ])
   assert.equal(lowered.code, 1)
   assert.match(lowered.stderr, /already at migration 1/)
   const verified = await runCommand(['verify', '--data', data])

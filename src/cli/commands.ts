@@ -78,16 +78,29 @@ Examples:
 export function verifyCommand(context: CommandContext): Command {
   return addSourceOptions(addDataOption(new Command('verify')))
     .description('Check the stored history of a stopped node completely.')
+    .option(
+      '--against <urls...>',
+      'compare it with what these scans, and those they list, agree on',
+    )
+    .option('--from <position>', 'with --against: the first position', parsePosition)
+    .option('--to <position>', 'with --against: the position to end before', parsePosition)
+    .option('--no-discovery', 'with --against: ask only the scans that it names')
     .option('--json', 'report progress and result as JSON lines', false)
     .addHelpText(
       'after',
       `
 Exit codes: 0 sound, 1 a fault was found, 2 wrong arguments.
 
-Example:
-  annals verify --data ./my-data`,
+Examples:
+  annals verify --data ./my-data
+  annals verify --against https://scan.sv-1.example.net --from 1,2025-06-01T00:00:00Z`,
     )
     .action(async (args) => {
+      if (args.against !== undefined) {
+        const { runVerifyAgainst } = await import('./verify-against.ts')
+        context.finish(await runVerifyAgainst(args, context))
+        return
+      }
       const { runVerify } = await import('./verify.ts')
       context.finish(await runVerify(args, context))
     })

@@ -18,6 +18,13 @@ export const EXISTING_PARTS: readonly Part[] = [
   'deployment',
   'ledger',
   'migration',
+  'onboarding',
+  'mirror',
+  'wallet',
+  'pruning',
+  'sweep',
+  'autoAccept',
+  'topUp',
 ]
 
 /** Where the configuration is, and the flags that win over it. */

@@ -163,6 +163,8 @@ async function submit(
 }
 
 async function findWorld(client: LedgerClient): Promise<World> {
+  // A node without a ledger says why it has none.
+  await client.request('GET', '/v2/state/ledger-end')
   type Parties = { partyDetails: { party: string }[] }
   const { partyDetails } = await client.request<Parties>('GET', '/v2/parties')
   const parties = partyDetails.map(({ party }) => party)

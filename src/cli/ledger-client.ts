@@ -107,20 +107,26 @@ const send = async (url: string, init: RequestInit): Promise<Answer> => {
   } catch (error) {
     if (status !== 0) {
       throw new CommandError(
-        `${new URL(url).origin} answered ${status} with something that is not JSON. Is it the ledger API of a node? Check --url.`,
+        `${new URL(url).origin} answered ${status} with something that is not JSON. Is it the API of a node? Check --url.`,
         CONNECTION_EXIT.unreachable,
       )
     }
-    const { code } = ((error as Error).cause ?? {}) as { code?: string }
     throw new CommandError(
-      `The node at ${new URL(url).origin} cannot be reached (${code ?? (error as Error).name}). Check --url, and that the node runs.`,
+      `The node at ${new URL(url).origin} cannot be reached (${reasonOf(error as Error)}). Check --url, and that the node runs: \`annals start\` starts one.`,
       CONNECTION_EXIT.unreachable,
     )
   }
 }
 
+/** The name of an error of fetch says nothing; what lies behind it does. */
+const reasonOf = (error: Error): string => {
+  if (error.name === 'TimeoutError') return `no answer within ${REQUEST_TIMEOUT_MS / 1000} seconds`
+  const { code, message } = (error.cause ?? {}) as { code?: string; message?: string }
+  return code ?? (message || error.message)
+}
+
 const refusal = ({ status, json }: Answer, withToken: boolean): NodeRefusal => {
-  const { code, cause, correlationId } = (json ?? {}) as Record<string, string | undefined>
+  const { code, cause, error, correlationId } = (json ?? {}) as Record<string, string | undefined>
   const ids = correlationId ? ` (correlation id ${correlationId})` : ''
   const remedy = withToken
     ? 'Get a new token.'
@@ -129,6 +135,6 @@ const refusal = ({ status, json }: Answer, withToken: boolean): NodeRefusal => {
     401: `The node did not accept the token${ids}. ${remedy}`,
     403: `The node refused${ids}: the token's user lacks the right, or the user asked for belongs to another identity provider.`,
   }
-  const message = messages[status] ?? `The node refused: ${cause ?? `status ${status}`}`
+  const message = messages[status] ?? `The node refused: ${cause ?? error ?? `status ${status}`}`
   return new NodeRefusal(message, { status, code })
 }

@@ -2,15 +2,20 @@ import { Command, CommanderError } from 'commander'
 import { readSoftware } from '../base/software.ts'
 import { processEnvironment } from '../config/sources.ts'
 import { auditCommand } from './audit.ts'
+import { automationsCommand } from './automations.ts'
 import { checkCommand } from './check-config.ts'
 import { exportCommand, importCommand, startCommand, verifyCommand } from './commands.ts'
 import { EXISTING_PARTS } from './configuration.ts'
 import { demoCommand } from './demo.ts'
 import { deployCommand } from './deploy.ts'
 import { idpsCommand } from './idps.ts'
+import { mirrorCommand } from './mirror.ts'
 import { CommandError, EXIT, type Terminal } from './output.ts'
+import { rehearseCommand } from './rehearse.ts'
+import { sponsorCommand } from './sponsor.ts'
 import { tokenCommand } from './token.ts'
 import { usersCommand } from './users.ts'
+import { walletCommand } from './wallet.ts'
 
 const EXAMPLES = `
 Examples:
@@ -27,6 +32,7 @@ const EXPLAINED = new Set([
   'DatabaseUnavailable',
   'DirectoryLockError',
   'ListenError',
+  'OnboardingError',
   'ParticipantError',
   'SchemaError',
   'TlsError',
@@ -75,10 +81,15 @@ async function main(args: string[]): Promise<number> {
     .addCommand(importCommand(context))
     .addCommand(exportCommand(context))
     .addCommand(verifyCommand(context))
+    .addCommand(mirrorCommand(context))
     .addCommand(tokenCommand(context))
     .addCommand(usersCommand(context))
     .addCommand(idpsCommand(context))
     .addCommand(auditCommand(context))
+    .addCommand(walletCommand(context))
+    .addCommand(automationsCommand(context))
+    .addCommand(rehearseCommand(context))
+    .addCommand(sponsorCommand(context))
     .addCommand(demoCommand(context))
   for (const command of withSubcommands(program)) command.exitOverride()
   try {

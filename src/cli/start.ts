@@ -53,9 +53,10 @@ export async function runStart(args: StartArguments, context: CliContext): Promi
   })
   running.node = node
   terminal.stdout.write(args.json ? readyLine(node) : banner(node, config))
-  await stop
+  const failure = await Promise.race([stop, node.failed])
   if (!args.json) terminal.stdout.write('Stopping.\n')
   await node.close()
+  if (failure !== undefined) throw failure
   return EXIT.ok
 }
 
@@ -119,7 +120,7 @@ function readyLine({ urls }: RunningNode): string {
   })}\n`
 }
 
-function banner({ urls, history, isSeeded }: RunningNode, config: NodeConfig): string {
+function banner({ urls, history, isSeeded, ledgerOff }: RunningNode, config: NodeConfig): string {
   const updates = history.view.updates
   const content = isSeeded
     ? `a new small network, ${printNumber(updates)} updates (start with --empty to leave it out)`
@@ -139,7 +140,7 @@ function banner({ urls, history, isSeeded }: RunningNode, config: NodeConfig): s
   ledger     ${urls.ledger}
   validator  ${urls.validator}
   metrics    ${urls.metrics}
-
+${ledgerOff === undefined ? '' : `\nNote:   ${ledgerOff}\n`}
 Try:    curl -s ${urls.scan}/v1/updates -d '{"page_size":2}'
 ${token}Stop:   Ctrl-C
 `

@@ -26,11 +26,11 @@ type InProvider = ConnectionOptions & { idp?: string }
 const EXAMPLES = `
 Examples:
   annals users list --idp old-idp
-  annals users create alice --primary-party alice::1220ab… --right CanActAs:alice::1220ab…
-  annals users grant alice --right ParticipantAdmin
-  annals users move alice --to new-idp --dry-run
+  annals users create dora --primary-party dora::1220ab… --right CanActAs:dora::1220ab…
+  annals users grant dora --right ParticipantAdmin
+  annals users move dora --to new-idp --dry-run
   annals users move --all --from old-idp --to new-idp
-  annals users delete alice --idp new-idp
+  annals users delete dora --idp new-idp
 
 An identity provider named "${DEFAULT_PROVIDER_NAME}" is the default one.
 A bulk move that was interrupted is resumed by running it again.

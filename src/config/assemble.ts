@@ -59,12 +59,29 @@ export function assembleConfig(context: RuleContext): Config.NodeConfig {
       migrateValidatorParty: value('migrateValidatorParty', false),
       identitiesDump: dumpOf(context),
     },
-    historyWriter: context.joining ? 'mirror' : 'ledger',
+    historyWriter:
+      context.joining || settings.get('validator', 'annals.mirror.from') !== undefined
+        ? 'mirror'
+        : 'ledger',
     network: context.joining ? networkOf(context) : undefined,
-    ledger: { secondSynchronizer: value('annals.ledger.secondSynchronizer', false) },
+    ledger: {
+      secondSynchronizer: value('annals.ledger.secondSynchronizer', false),
+      traffic: {
+        burstAmount: value('annals.ledger.traffic.burstAmount', 40_000_000_000),
+        burstWindowMs: value('annals.ledger.traffic.burstWindow', 1_200_000),
+        extraTrafficPrice: value('annals.ledger.traffic.extraTrafficPrice', '16.67'),
+        minTopupAmount: value('annals.ledger.traffic.minTopupAmount', 200_000),
+        readVsWriteScalingFactor: value('annals.ledger.traffic.readVsWriteScalingFactor', 4),
+      },
+    },
     scan: {
       maxPageSize: settings.value<number>('validator', 'annals.scan.maxPageSize'),
       cacheBytes: value('annals.scan.cacheBytes', DEFAULT_CACHE_BYTES),
+      publicUrl: settings.value<string>('validator', 'annals.scan.publicUrl'),
+    },
+    mirror: {
+      from: settings.value<string[]>('validator', 'annals.mirror.from'),
+      agreement: value('annals.mirror.agreement', 'f+1'),
     },
     wallet: walletOf(context),
     pruning: pruningOf(context),
@@ -253,7 +270,7 @@ function authOf({ settings }: RuleContext): Config.AuthConfig {
   }
 }
 
-function identityOf({ settings }: RuleContext): Config.IdentityConfig {
+export function identityOf({ settings }: RuleContext): Config.IdentityConfig {
   const hint = settings.value<string>('validator', 'validatorPartyHint')
   const partyHint = hint ?? DEFAULT_PARTY_HINT
   return {
@@ -347,7 +364,7 @@ function sequencerConnectionOf(context: RuleContext): Config.SequencerConnection
   return { mode: 'bft' }
 }
 
-function walletOf(context: RuleContext): Config.WalletConfig {
+export function walletOf(context: RuleContext): Config.WalletConfig {
   const { settings } = context
   const value = <T>(path: string) => settings.value<T>('validator', path)
   const automation = (name: string) =>
@@ -392,6 +409,8 @@ function walletOf(context: RuleContext): Config.WalletConfig {
     deduplicationMs: value<number>('deduplicationDuration') ?? DEDUPLICATION_MS,
     preapprovalLifetimeMs: preapproval('preapproval-lifetime') ?? PREAPPROVAL_LIFETIME_MS,
     preapprovalRenewalMs: preapproval('renewal-duration') ?? PREAPPROVAL_RENEWAL_MS,
+    participantUrl: value<string>('annals.wallet.participantUrl'),
+    scanUrl: value<string>('annals.wallet.scanUrl'),
   }
 }
 

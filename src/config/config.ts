@@ -1,6 +1,6 @@
-import { assembleConfig } from './assemble.ts'
+import { assembleConfig, identityOf, walletOf } from './assemble.ts'
 import { gatherSettings } from './gather.ts'
-import type { NodeConfig } from './node-config.ts'
+import type { NodeConfig, WalletConfig } from './node-config.ts'
 import { PARTS, type Part } from './parts.ts'
 import { type Problem, sortProblems } from './problem.ts'
 import { type Onboarded, type RuleContext, settingKey, subjectOf, tell } from './rule-context.ts'
@@ -78,6 +78,34 @@ export function readConfig(request: SourcesRequest, options: ConfigOptions): Con
     problems: sorted,
     config: wrong ? undefined : assembleConfig(context),
     settings,
+    secretTexts,
+  }
+}
+
+export type WalletReading = Pick<ConfigReading, 'problems' | 'secretTexts'> & {
+  /** Undefined when any problem is an error. */
+  readonly wallet: WalletConfig | undefined
+  readonly partyHint: string
+}
+
+/** What the configuration says about wallets and automations; neither secrets nor a network are needed. */
+export function readWalletConfig(request: SourcesRequest, lenient: boolean): WalletReading {
+  const sources = readSources(request)
+  const { settings, problems, secretTexts } = gatherSettings(sources, lenient)
+  const context: RuleContext = {
+    settings,
+    sources,
+    problems,
+    joining: false,
+    onboarded: 'unknown',
+  }
+  for (const rule of [checkWallet, checkTopUp]) rule(context)
+  const sorted = sortProblems(problems.map((problem) => masked(problem, secretTexts)))
+  const wrong = sorted.some(({ severity }) => severity === 'error')
+  return {
+    problems: sorted,
+    wallet: wrong ? undefined : walletOf(context),
+    partyHint: identityOf(context).partyHint,
     secretTexts,
   }
 }

@@ -15,6 +15,7 @@ import {
   decimal,
   httpUrl,
   type Kind,
+  ledgerDecimal,
   logLevel,
   migrationId,
   nodeIdentifier,
@@ -120,6 +121,11 @@ const ROWS: Record<string, Row> = {
     kind: decimal,
     good: ['0', '1000', '0.1', '1e3', '100.0000000001'],
     bad: ['-5', 'lots', '', '1,5', 'NaN', 'Infinity', '.5', '1e9999'],
+  },
+  'ledger decimal': {
+    kind: ledgerDecimal,
+    good: ['0', '16.67', '60', '0.0000000001'],
+    bad: ['-1', '', 'free', '1e3', '.5', '0.00000000001', '1'.repeat(29)],
   },
   quantity: {
     kind: quantity,

@@ -39,6 +39,7 @@ const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0
 const POSTGRES_SIZE = /^[0-9]+(kB|MB|GB|TB)$/
 const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$|^\[?[\da-fA-F:]+\]?$|^\/\S*$/
 const SQL_NAME = /^[A-Za-z_][A-Za-z0-9_$-]*$/
+const LEDGER_DECIMAL = /^\d{1,28}(?:\.\d{1,10})?$/
 const DECIMAL = /^\d+(?:\.\d+)?(?:[eE][+]?\d{1,3})?$/
 /** Other notations that JavaScript takes, such as hexadecimal, are no numbers to the deployed applications. */
 const SIGNED_DECIMAL = /^[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/
@@ -128,6 +129,18 @@ export const decimal: Kind = {
     return DECIMAL.test(value) ? { value: plainDecimal(value) } : { reason: 'it is not a number' }
   },
   schema: { type: ['number', 'string'], minimum: 0, pattern: DECIMAL.source },
+}
+
+/** An amount as the ledger holds it. */
+export const ledgerDecimal: Kind = {
+  name: 'ledger decimal',
+  allowed: 'a number that is not negative, with at most ten decimal places',
+  yaml: ['number', 'string'],
+  fromText: (value) =>
+    LEDGER_DECIMAL.test(value)
+      ? { value }
+      : { reason: 'it is not a number with at most ten decimal places' },
+  schema: { type: ['number', 'string'], minimum: 0, pattern: LEDGER_DECIMAL.source },
 }
 
 function plainDecimal(value: string): string {

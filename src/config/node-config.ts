@@ -11,12 +11,13 @@ export type NodeConfig = {
   readonly auth: AuthConfig
   readonly identity: IdentityConfig
   readonly migration: MigrationConfig
-  /** Who writes the history: the embedded ledger, or the mirror of the network that is joined. */
+  /** Who writes the history: the embedded ledger, or the mirror of a network, joined or not. */
   readonly historyWriter: 'ledger' | 'mirror'
   /** The network that the node joins; undefined for a node on its own. */
   readonly network: NetworkConfig | undefined
   readonly ledger: LedgerConfig
   readonly scan: ScanConfig
+  readonly mirror: MirrorConfig
   readonly wallet: WalletConfig
   /** Undefined keeps the full history. */
   readonly pruning: PruningConfig | undefined
@@ -159,12 +160,32 @@ export type SequencerConnection =
 export type LedgerConfig = {
   /** Whether contracts can be reassigned to a second embedded synchronizer. */
   readonly secondSynchronizer: boolean
+  /** Written into the rules contract of a network that is founded. */
+  readonly traffic: LedgerTrafficConfig
+}
+
+export type LedgerTrafficConfig = {
+  readonly burstAmount: number
+  readonly burstWindowMs: number
+  /** USD for a million bytes, as a decimal text. */
+  readonly extraTrafficPrice: string
+  readonly minTopupAmount: number
+  readonly readVsWriteScalingFactor: number
 }
 
 export type ScanConfig = {
   /** Undefined accepts every page size. */
   readonly maxPageSize: number | undefined
   readonly cacheBytes: number
+  /** Where others reach this scan; undefined lists it nowhere. */
+  readonly publicUrl: string | undefined
+}
+
+export type MirrorConfig = {
+  /** Scans to copy from without joining their network; undefined unless given. */
+  readonly from: readonly string[] | undefined
+  /** How many scans must say the same before it is stored. */
+  readonly agreement: 'f+1' | '2f+1'
 }
 
 export type WalletConfig = {
@@ -178,6 +199,10 @@ export type WalletConfig = {
   readonly deduplicationMs: number
   readonly preapprovalLifetimeMs: number
   readonly preapprovalRenewalMs: number
+  /** Ledger API of another participant; undefined means this node's own. */
+  readonly participantUrl: string | undefined
+  /** Another scan; undefined means this node's own. */
+  readonly scanUrl: string | undefined
 }
 
 export type SweepConfig = {

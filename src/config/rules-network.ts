@@ -174,8 +174,30 @@ function checkSwappedUrls(context: RuleContext): void {
   }
 }
 
+/** A node copies the network that it joins; another one it may only copy when it joins none. */
+function checkMirrorFrom(context: RuleContext): void {
+  const from = context.settings.get('validator', 'annals.mirror.from')
+  if (from === undefined) return
+  if (isEmptyList(context, from)) {
+    tell(context, 'error', {
+      rule: 'mirror-from',
+      about: subjectOf(from),
+      message: 'annals.mirror.from is empty, so there is no scan to copy from.',
+      hint: 'from: ["https://scan.sv-1.testnet.example.net"]',
+    })
+  } else if (context.joining) {
+    tell(context, 'error', {
+      rule: 'mirror-from',
+      about: subjectOf(from),
+      message: 'annals.mirror.from is for a node that joins no network; this one joins one.',
+      hint: 'Remove annals.mirror.from: the scans of the network are found from scanAddress.',
+    })
+  }
+}
+
 export function checkScanConnection(context: RuleContext): void {
   const { settings } = context
+  checkMirrorFrom(context)
   const single = settings.get('validator', 'nonSvValidatorTrustSingleScan')
   if (settings.placeOf('validator', 'scanClient') !== undefined) {
     // A setting in HOCON wins over both forms.

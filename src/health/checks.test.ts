@@ -79,3 +79,14 @@ test('a check that hangs fails after its time, and the verdict never waits for i
   await new Promise((resolve) => setImmediate(resolve))
   assert.match(printFailures(health.verdict().failures), /slow: No answer within 2000 ms/)
 })
+
+test('a notice leaves the node ready, and is asked for each time', async (t) => {
+  const health = createHealth()
+  t.after(() => health.stop())
+  let notices = ['a sweep names a stranger']
+  health.addNotices(() => notices)
+  await health.start()
+  assert.deepEqual([health.verdict().ready, health.notices()], [true, ['a sweep names a stranger']])
+  notices = []
+  assert.deepEqual(health.notices(), [])
+})

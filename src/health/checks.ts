@@ -12,6 +12,9 @@ export type Verdict = { ready: boolean; failures: Failure[] }
 export type Health = {
   add(check: Check): void
   names(): string[]
+  /** What the operator should mend although the node is ready: asked with every question. */
+  addNotices(notices: () => readonly string[]): void
+  notices(): string[]
   /** Asks every check once, then again and again in the background. */
   start(): Promise<void>
   /** What the checks last said; costs nothing and never waits. */
@@ -33,6 +36,7 @@ const CHECK_TIMEOUT_MS = 2_000
 /** The node is ready when every check passes; it is not while it starts or stops. */
 export function createHealth(options: HealthOptions = {}): Health {
   const checks: Check[] = []
+  const noticers: (() => readonly string[])[] = []
   const failures = new Map<string, Failure>()
   const running = new Set<Check>()
   let phase: Failure | undefined = {
@@ -81,6 +85,8 @@ export function createHealth(options: HealthOptions = {}): Health {
   return {
     add: (check) => void checks.push(check),
     names: () => checks.map(({ name }) => name),
+    addNotices: (notices) => void noticers.push(notices),
+    notices: () => noticers.flatMap((notices) => notices()),
     async start() {
       await Promise.all(checks.map(ask))
       if (isStopped) return

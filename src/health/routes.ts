@@ -19,9 +19,14 @@ export async function probeRoutes(
   app.get('/livez', async (_request, reply) => reply.type('text/plain').send('The process runs.\n'))
   app.get('/readyz', async (_request, reply) => {
     const { ready, failures } = health.verdict()
-    if (ready) return reply.type('text/plain').send('The node is ready.\n')
+    if (ready) return reply.type('text/plain').send(readyText(health.notices()))
     throw new PlainError(503, `The node is not ready. ${printFailures(failures)}`)
   })
+}
+
+/** Probes look at the status; people see what else there is to know. */
+function readyText(notices: readonly string[]): string {
+  return ['The node is ready.', ...notices.map((notice) => `Warning: ${notice}`), ''].join('\n')
 }
 
 /** /version and /status as the apps of the deployed network have them. */

@@ -2,6 +2,7 @@ import { createSimulatedClock, type SimulatedClock } from '../../src/base/clock.
 import type { Db } from '../../src/db/db.ts'
 import { type Ledger, type LedgerOptions, openLedger } from '../../src/ledger/ledger.ts'
 import { foundNetwork, type Network } from '../../src/ledger/network.ts'
+import { NETWORK_TRAFFIC } from '../../src/ledger/rules.ts'
 import { TEMPLATES } from '../../src/ledger/templates.ts'
 import { insertParty } from '../../src/users/parties-store.ts'
 import { decimal } from '../../src/values/decimal.ts'
@@ -14,6 +15,18 @@ export const SECOND = `second-domain::1220${'ef'.repeat(32)}`
 export const START_MICROS = 1_767_225_600_000_000n
 
 export const partyOf = (hint: string) => `${hint}::${NAMESPACE}`
+
+/** The participant as a member of the synchronizer, whose traffic pays. */
+export const TRAFFIC = { memberId: `PAR::participant::${NAMESPACE}`, dso: partyOf('DSO') }
+
+/** So much that it never ends, and so slow that nothing comes back while a test lasts. */
+export const AMPLE_TRAFFIC = {
+  ...NETWORK_TRAFFIC,
+  baseRateTrafficLimits: {
+    burstAmount: 1_000_000_000n,
+    burstWindow: { microseconds: 3_153_600_000_000_000n },
+  },
+}
 
 export type TestLedger = {
   ledger: Ledger

@@ -5,6 +5,11 @@ import type { Cleanup } from './engines.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const READY_TIMEOUT_MS = 30_000
+/** Arguments of a start on ports that nobody uses. */
+export const FREE_PORTS = ['ledger', 'scan', 'validator', 'metrics'].flatMap((name) => [
+  `--${name}-port`,
+  '0',
+])
 
 export type Output = { code: number | null; stdout: string; stderr: string }
 
@@ -33,11 +38,7 @@ export async function startCommand(
   args: string[],
   around: Surroundings = {},
 ): Promise<RunningCommand> {
-  const ports = ['ledger', 'scan', 'validator', 'metrics'].flatMap((name) => [
-    `--${name}-port`,
-    '0',
-  ])
-  const child = spawnProgram(['start', '--json', ...ports, ...args], around)
+  const child = spawnProgram(['start', '--json', ...FREE_PORTS, ...args], around)
   const output = collect(child)
   const exit = once(child, 'exit') as Promise<[number | null]>
   t.after(async () => {
@@ -59,6 +60,19 @@ export async function startCommand(
       return (await exit)[0]
     },
   }
+}
+
+/** `annals start` on free ports as people start it, not waited for; to be killed. */
+export function spawnNode(t: Cleanup, args: string[], around: Surroundings = {}) {
+  const child = spawnProgram(['start', ...FREE_PORTS, ...args], around)
+  const output = collect(child)
+  const exit = once(child, 'exit')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await exit
+  }
+  t.after(kill)
+  return { child, output, kill }
 }
 
 async function readyLine(child: ChildProcess, output: { stdout: string; stderr: string }) {

@@ -17,15 +17,18 @@ export type OidcServer = {
   startWithNewKey(): Promise<void>
 }
 
+/** What the client proves itself with. */
+export const CLIENT_SECRET = 'a-secret-that-only-this-test-knows'
+
 /** A real OpenID Connect provider on loopback with one confidential client. */
 export async function startOidcServer(
   t: Cleanup,
-  options: { clientId: string; audience: string },
+  options: { clientId: string; audience: string; ttlSeconds?: number },
 ): Promise<OidcServer> {
   const { default: OidcProvider } = (await import('oidc-provider' as string)) as {
     default: ProviderClass
   }
-  const clientSecret = 'a-secret-that-only-this-test-knows'
+  const clientSecret = CLIENT_SECRET
   let server: Server | undefined
   let port = 0
   let generation = 0
@@ -73,7 +76,7 @@ export async function startOidcServer(
           scope: 'daml_ledger_api',
           audience: options.audience,
           accessTokenFormat: 'jwt',
-          accessTokenTTL: 3600,
+          accessTokenTTL: options.ttlSeconds ?? 3600,
           jwt: { sign: { alg: 'RS256' } },
         }),
       },

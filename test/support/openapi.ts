@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import fastify, { type FastifyInstance } from 'fastify'
 
 export type OpenApiDocument = {
   openapi: string
@@ -37,8 +38,13 @@ export function answerChecker(document: OpenApiDocument): (answer: Answer) => vo
     const template = paths.find((candidate) => patternOf(candidate).test(path))
     const operation = document.paths[template ?? '']?.[method.toLowerCase()]
     const mediaType = type.split(';')[0] ?? ''
+    const response = operation?.responses[status]
+    if (response !== undefined && response.content === undefined) {
+      assert.equal(body, '', `${method} ${path} answers ${status} with a body`)
+      return
+    }
     // A path or method that the document does not have is refused in the same shape.
-    const isKnown = operation?.responses[status]?.content?.[mediaType] !== undefined
+    const isKnown = response?.content?.[mediaType] !== undefined
     assert.ok(
       isKnown || operation === undefined || status === 404,
       `${method} ${path} answers ${status} ${type}, which the document does not list`,
@@ -53,6 +59,28 @@ export function answerChecker(document: OpenApiDocument): (answer: Answer) => vo
       `${method} ${path} answers ${status} against the document: ${JSON.stringify(validate.errors)}\n${body.slice(0, 2000)}`,
     )
   }
+}
+
+/** `GET /v0/things/{id}` for everything that the document has. */
+export function documentedOperations(document: Pick<OpenApiDocument, 'paths'>): string[] {
+  return Object.entries(document.paths)
+    .flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    .toSorted()
+}
+
+/** The same for everything that is really served. */
+export async function registeredOperations(
+  register: (app: FastifyInstance) => Promise<void>,
+): Promise<string[]> {
+  const found: string[] = []
+  const app = fastify({ exposeHeadRoutes: false })
+  app.addHook('onRoute', ({ method, url }) => {
+    found.push(`${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`)
+  })
+  await register(app)
+  return found.toSorted()
 }
 
 function patternOf(template: string): RegExp {
