@@ -85,9 +85,11 @@ export function exchangeByFetch(fetch: typeof globalThis.fetch): Exchange {
   return async (url, { method, headers, body, signal, onHead, onChunk }) => {
     const init = { method, headers, signal, redirect: 'manual' } as const
     const response = await fetch(url, body === undefined ? init : { ...init, body })
-    const isUndone = (name: string) => name === 'content-encoding' || name === 'content-length'
+    const { headers: answered } = response
+    // The coding is undone already, and the length is that of the packed body.
+    const hidden = answered.has('content-encoding') ? ['content-encoding', 'content-length'] : []
     onHead(response.status, (name) =>
-      isUndone(name) ? undefined : (response.headers.get(name) ?? undefined),
+      hidden.includes(name) ? undefined : (answered.get(name) ?? undefined),
     )
     const reader = response.body?.getReader()
     if (reader === undefined) return

@@ -64,22 +64,38 @@ export async function updateJson(
   update: LedgerUpdate,
   format: UpdateFormat,
 ): Promise<object | undefined> {
+  const { transactions, reassignments } = format
+  const isAsked = [transactions?.format, reassignments].some((one) => mayConcern(one, update))
+  if (!isAsked) return undefined
   const item = JSON.parse(update.item) as Item
   if (item.event !== undefined) {
-    const value = await reassignmentJson(ledger, update, { item, format: format.reassignments })
+    const value = await reassignmentJson(ledger, update, { item, format: reassignments })
     return value && { update: { Reassignment: { value } } }
   }
-  if (format.transactions === undefined) return undefined
-  const value = await transactionJson(ledger, update, format.transactions)
+  if (transactions === undefined) return undefined
+  const value = await eventsJson(ledger, update, { item, ...transactions })
   return value && { update: { Transaction: { value } } }
 }
 
 export async function transactionJson(
   ledger: Ledger,
   update: LedgerUpdate,
-  { format, shape }: NonNullable<UpdateFormat['transactions']>,
+  transactions: NonNullable<UpdateFormat['transactions']>,
 ): Promise<object | undefined> {
-  const item = JSON.parse(update.item) as Item
+  return eventsJson(ledger, update, { item: JSON.parse(update.item) as Item, ...transactions })
+}
+
+/** Told without reading the update: most readers of a busy ledger are asked about few of its updates. */
+function mayConcern(format: EventFormat | undefined, { witnesses }: LedgerUpdate): boolean {
+  if (format === undefined) return false
+  return format.anyParty !== undefined || witnesses.parties.some((one) => format.byParty.has(one))
+}
+
+async function eventsJson(
+  ledger: Ledger,
+  update: LedgerUpdate,
+  { item, format, shape }: { item: Item } & NonNullable<UpdateFormat['transactions']>,
+): Promise<object | undefined> {
   const events = await (shape === 'delta' ? deltaEvents : effectEvents)(
     ledger,
     update,

@@ -1,3 +1,4 @@
+import { isStorableText } from '../users/user.ts'
 import type { Contract } from './contract.ts'
 
 /**
@@ -24,6 +25,7 @@ export function readBlob(blob: string): { contractId: string; templateId: string
     const content: unknown = JSON.parse(Buffer.from(blob, 'base64').toString('utf8'))
     const { contractId, templateId } = content as Record<string, unknown>
     if (typeof contractId !== 'string' || typeof templateId !== 'string') return undefined
+    if (!isStorableText(contractId)) return undefined
     return { contractId, templateId }
   } catch {
     return undefined

@@ -21,6 +21,7 @@ import { asObject } from './json-object.ts'
 import type { Ledger } from './ledger.ts'
 import { readSubmission, readSubmitters, type Submitters } from './read-commands.ts'
 import type { Reassignment } from './reassign.ts'
+import { contractIdField, idField, requireParty, userIdField } from './request-ids.ts'
 import type { LedgerUpdate } from './updates-store.ts'
 
 export type CommandsRoutesOptions = { ledger: Ledger; authentication: Authentication }
@@ -62,14 +63,15 @@ export const commandsRoutes = async (
   app.post('/v2/commands/submit-and-wait-for-reassignment', anyone, async (request) => {
     const commands = objectField(bodyOf(request), 'reassignmentCommands')
     if (commands === undefined) throw missingField('reassignment_commands')
-    const submitter = textField(commands, 'submitter')
-    if (submitter === '') throw missingField('submitter')
+    const stated = textField(commands, 'submitter')
+    if (stated === '') throw missingField('submitter')
+    const submitter = requireParty(stated)
     const userId = requireSubmitter(callerOf(request), {
       actAs: [submitter],
       readAs: [],
-      userId: textField(commands, 'userId'),
+      userId: userIdField(commands),
     })
-    const commandId = textField(commands, 'commandId')
+    const commandId = idField(commands, 'commandId')
     const step = readReassignment(commands)
     const update = await ledger.reassign({ submitter, commandId, userId, step })
     const format = { transactions: undefined, reassignments: formatFor([submitter]) }
@@ -114,15 +116,15 @@ const readReassignment = (commands: JsonObject): Reassignment['step'] => {
   if (unassign !== undefined) {
     return {
       kind: 'unassign',
-      contractId: textField(unassign, 'contractId'),
-      source: textField(unassign, 'source'),
-      target: textField(unassign, 'target'),
+      contractId: contractIdField(unassign),
+      source: idField(unassign, 'source'),
+      target: idField(unassign, 'target'),
     }
   }
   const assign = fieldsOf('AssignCommand')
   if (assign === undefined) {
     throw invalidField('commands[0]', 'must be an UnassignCommand or an AssignCommand')
   }
-  const unassignId = textField(assign, 'reassignmentId') || textField(assign, 'unassignId')
+  const unassignId = idField(assign, 'reassignmentId') || idField(assign, 'unassignId')
   return { kind: 'assign', unassignId }
 }

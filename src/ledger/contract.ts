@@ -30,3 +30,15 @@ export function isStakeholder(contract: Contract, parties: ReadonlySet<string>):
     contract.observers.some((party) => parties.has(party))
   )
 }
+
+/** Who submits with whose eyes, and what it was told of by stakeholders. */
+export type Sight = { readers: ReadonlySet<string>; disclosed: readonly string[] }
+
+/** A contract that the submitter may not see is none for it. */
+export function isVisible(contract: Contract, { readers, disclosed }: Sight): boolean {
+  return (
+    contract.entry.template.isPublic !== undefined ||
+    isStakeholder(contract, readers) ||
+    disclosed.includes(contract.contractId)
+  )
+}

@@ -178,6 +178,21 @@ export const accessTokenExpired = (): LedgerError =>
     cause: 'The token of the stream is no longer valid. Get a new one and open the stream again.',
   })
 
+export const tooManyStreams = (max: number): LedgerError =>
+  new LedgerError({
+    code: 'MAXIMUM_NUMBER_OF_STREAMS',
+    category: 'contention',
+    cause: `This node already serves ${max} streams. Close those that are not needed, or open this one again later.`,
+  })
+
+export const contractEventsNotFound = (contractId: string): LedgerError =>
+  new LedgerError({
+    code: 'CONTRACT_EVENTS_NOT_FOUND',
+    category: 'missing',
+    cause: `There are no events of the contract ${contractId}, or none that the caller may read.`,
+    resources: [['CONTRACT_ID', contractId]],
+  })
+
 export const updateNotFound = (): LedgerError =>
   new LedgerError({
     code: 'UPDATE_NOT_FOUND',

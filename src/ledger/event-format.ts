@@ -1,9 +1,10 @@
 import { type Caller, canReadAs, hasRight } from '../users/caller.ts'
-import { invalidArgument, missingField, permissionDenied } from '../users/errors.ts'
+import { invalidArgument, invalidField, missingField, permissionDenied } from '../users/errors.ts'
 import { type JsonObject, listField, objectField, textField } from '../users/request-fields.ts'
 import { unknownTemplate } from './errors.ts'
 import { asObject } from './json-object.ts'
 import type { Ledger } from './ledger.ts'
+import { requireParty } from './request-ids.ts'
 import type { TemplateEntry } from './template.ts'
 
 /** One thing that a reader wants: everything, a template, or what implements an interface. */
@@ -37,12 +38,22 @@ export type Match = {
   withBlob: boolean
 }
 
+const SHAPES: Record<string, TransactionShape> = {
+  '': 'delta',
+  TRANSACTION_SHAPE_UNSPECIFIED: 'delta',
+  TRANSACTION_SHAPE_ACS_DELTA: 'delta',
+  TRANSACTION_SHAPE_LEDGER_EFFECTS: 'effects',
+}
+
 const EVERYTHING: readonly Filter[] = [{ kind: 'all', id: '', withView: false, withBlob: false }]
 
 export function readEventFormat(ledger: Ledger, json: JsonObject): EventFormat {
   const byParty = new Map<string, readonly Filter[]>()
   for (const [party, filter] of Object.entries(objectField(json, 'filtersByParty') ?? {})) {
-    byParty.set(party, readFilters(ledger, asObject(filter, `filtersByParty.${party}`)))
+    byParty.set(
+      requireParty(party),
+      readFilters(ledger, asObject(filter, `filtersByParty.${party}`)),
+    )
   }
   const anyParty = objectField(json, 'filtersForAnyParty')
   if (byParty.size === 0 && anyParty === undefined) {
@@ -72,11 +83,15 @@ export function readTransactionFormat(
   ledger: Ledger,
   json: JsonObject,
 ): NonNullable<UpdateFormat['transactions']> {
-  const shape = textField(json, 'transactionShape')
-  return {
-    format: readEventFormat(ledger, objectField(json, 'eventFormat') ?? {}),
-    shape: shape === 'TRANSACTION_SHAPE_LEDGER_EFFECTS' ? 'effects' : 'delta',
+  const name = textField(json, 'transactionShape')
+  const shape = Object.hasOwn(SHAPES, name) ? SHAPES[name] : undefined
+  if (shape === undefined) {
+    throw invalidField(
+      'transaction_shape',
+      'must be TRANSACTION_SHAPE_ACS_DELTA or TRANSACTION_SHAPE_LEDGER_EFFECTS',
+    )
   }
+  return { format: readEventFormat(ledger, objectField(json, 'eventFormat') ?? {}), shape }
 }
 
 export function formatFor(parties: readonly string[]): EventFormat {

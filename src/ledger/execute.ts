@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
+import { DECIMAL_MAX } from '../values/decimal.ts'
 import type { Instant } from '../values/instant.ts'
 import { record, unit } from '../values/value-type.ts'
-import { type Contract, isStakeholder } from './contract.ts'
+import { type Contract, isStakeholder, isVisible } from './contract.ts'
 import {
   choiceRefused,
   contractArchived,
@@ -110,7 +111,10 @@ export async function executeCommands(
   const roots: number[] = []
   const created = new Map<string, Contract>()
   const consumed = new Map<string, Contract>()
-  const readers = new Set([...around.actAs, ...around.readAs])
+  const sight = {
+    readers: new Set([...around.actAs, ...around.readAs]),
+    disclosed: around.disclosed,
+  }
   let synchronizerId = around.wantedSynchronizerId
   let depth = 0
 
@@ -148,6 +152,7 @@ export async function executeCommands(
     place: { authority: ReadonlySet<string>; siblings: number[] },
   ): Contract {
     const { template } = entry
+    requireInRange(payload)
     const fault = template.ensure?.(payload)
     if (fault !== undefined) throw choiceRefused(fault)
     const signatories = distinct(template.signatories(payload))
@@ -202,6 +207,7 @@ export async function executeCommands(
     const authority = new Set([...contract.signatories, ...actors])
     const steps = stepsOf({ authority, siblings: node.children })
     node.result = await choice.run(steps, { contractId: contract.contractId, payload }, argument)
+    requireInRange(node.result)
     depth -= 1
     return node.result
   }
@@ -240,15 +246,9 @@ export async function executeCommands(
     }
   }
 
-  /** A contract that the submitter may not see is none for it. */
   async function visibleContract(contractId: string, entry: TemplateEntry): Promise<Contract> {
     const known = created.get(contractId) ?? (await around.lookup(contractId))
-    const isVisible =
-      known !== undefined &&
-      (known.entry.template.isPublic !== undefined ||
-        isStakeholder(known, readers) ||
-        around.disclosed.includes(contractId))
-    if (!isVisible) throw contractNotFound(contractId)
+    if (known === undefined || !isVisible(known, sight)) throw contractNotFound(contractId)
     return activeContract(contractId, entry)
   }
 
@@ -286,6 +286,17 @@ function requireConsent(
 ): void {
   const missing = needed.filter((party) => !authority.has(party))
   if (missing.length > 0) throw insufficientAuthority(action, missing)
+}
+
+/** What a choice has computed must fit the decimals of the ledger, or it could not be read again. */
+function requireInRange(value: unknown): void {
+  if (typeof value === 'bigint') {
+    if (value > DECIMAL_MAX || value < -DECIMAL_MAX) {
+      throw choiceRefused('An amount would have more than 28 digits before the point.')
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) requireInRange(part)
+  }
 }
 
 /** `00`, 32 bytes, the version, and a multihash of 32 bytes more. */

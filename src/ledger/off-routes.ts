@@ -11,7 +11,12 @@ const PATHS = {
     '/v2/commands/completions',
     '/v2/state/active-contracts',
     '/v2/updates',
+    '/v2/events/events-by-contract-id',
+    '/v2/updates/flats',
     '/v2/updates/update-by-id',
+    '/v2/updates/update-by-offset',
+    '/v2/updates/transaction-by-id',
+    '/v2/updates/transaction-by-offset',
     '/v2/time',
   ],
 } as const

@@ -35,6 +35,9 @@ export type PruningState = {
   /** When the next window opens; undefined while one is open or when there is no other. */
   nextMicros: bigint | undefined
   lastRun: PruningRun | undefined
+  /** Attempts that have failed since the last that did not, and why the newest did. */
+  failuresInARow: number
+  failure: string | undefined
 }
 
 export type PruningRun = {
@@ -105,36 +108,60 @@ export function startPruning(options: PruningOptions): Pruning {
   const { ledger } = options
   const { clock, db } = ledger
   const stop = new AbortController()
-  const state: PruningState = { isOpen: false, nextMicros: undefined, lastRun: undefined }
+  const state: PruningState = {
+    isOpen: false,
+    nextMicros: undefined,
+    lastRun: undefined,
+    failuresInARow: 0,
+    failure: undefined,
+  }
 
   async function runForEver(): Promise<void> {
     while (!stop.signal.aborted) {
       try {
         await runOnce()
       } catch (error) {
-        if (!stop.signal.aborted) options.onError(error)
+        if (!stop.signal.aborted) fail(error)
         await pause(RETRY_MS)
       }
     }
   }
 
-  /** The window that is open, if there is one; then waits for the next. */
+  function fail(error: unknown): void {
+    state.failuresInARow += 1
+    state.failure = (error as Error).message
+    options.onError(error)
+  }
+
+  function succeed(): void {
+    state.failuresInARow = 0
+    state.failure = undefined
+  }
+
+  /**
+   * The window that is open, if there is one; then waits for the next. After a window that closed too
+   * early another may be open already, which the next turn finds.
+   */
   async function runOnce(): Promise<void> {
     const schedule = await selectSchedule(db)
     if (schedule === undefined) return pause(SCHEDULE_POLL_MS)
     const cron = options.readCron(schedule.cron)
     const duration = BigInt(schedule.maxDurationMs) * 1000n
     const window = openWindow(cron, duration, clock.nowMicros())
-    if (window !== undefined) await runWindow(window.closesAt, schedule)
+    if (window !== undefined && (await runWindow(window.closesAt, schedule)) === 'cut') return
+    if (state.lastRun?.failure === undefined) succeed()
     state.nextMicros = nextOf(cron, clock.nowMicros())
     if (state.nextMicros === undefined) await pause(SCHEDULE_POLL_MS)
     else await sleepUntil(clock, state.nextMicros, stop.signal)
   }
 
-  async function runWindow(closesAt: bigint, schedule: PruningSchedule): Promise<void> {
+  async function runWindow(
+    closesAt: bigint,
+    schedule: PruningSchedule,
+  ): Promise<'reached' | 'cut'> {
+    const from = await selectPruned(db)
     state.isOpen = true
     state.nextMicros = undefined
-    const from = await selectPruned(db)
     const run: PruningRun = { startedAt: clock.nowMicros(), from, to: from, isCut: true }
     state.lastRun = run
     try {
@@ -148,21 +175,24 @@ export function startPruning(options: PruningOptions): Pruning {
       state.isOpen = false
       options.onRun?.(run)
     }
+    return run.isCut ? 'cut' : 'reached'
   }
 
   /** One batch; true when nothing is left to prune for now. */
   async function pruneBatch(run: PruningRun, { retentionMs }: PruningSchedule): Promise<boolean> {
     try {
       const { pruned, target } = await planPruning(options, retentionMs)
-      if (target <= pruned) return true
       const to = pruned + BATCH_OFFSETS < target ? pruned + BATCH_OFFSETS : target
-      if (await pruneBetween(db, pruned, to)) options.onBatch?.({ from: pruned, to })
+      if (to > pruned && (await pruneBetween(db, pruned, to))) {
+        options.onBatch?.({ from: pruned, to })
+      }
       run.to = to
       delete run.failure
+      succeed()
       return to === target
     } catch (error) {
       run.failure = (error as Error).message
-      options.onError(error)
+      fail(error)
       await pause(RETRY_MS)
       return false
     }

@@ -1,11 +1,13 @@
 import { invalidArgument, invalidField, missingField } from '../users/errors.ts'
 import { type JsonObject, listField, objectField, textField } from '../users/request-fields.ts'
 import { TypeMismatch, type ValueType } from '../values/value-type.ts'
+import { isVisible, type Sight } from './contract.ts'
 import { readDisclosed } from './disclosed.ts'
 import { contractNotFound, malformedValue, notImplemented, unknownChoice } from './errors.ts'
 import { archiveChoice, type Command, interfaceIdOf } from './execute.ts'
 import { asObject } from './json-object.ts'
 import type { Ledger } from './ledger.ts'
+import { contractIdField, idField, partyList, userIdField } from './request-ids.ts'
 import type { Submission } from './submit.ts'
 import type { TemplateEntry } from './template.ts'
 
@@ -16,9 +18,9 @@ const COMMANDS_MAX = 1000
 export type Submitters = { actAs: string[]; readAs: string[]; userId: string }
 
 export function readSubmitters(body: JsonObject): Submitters {
-  const actAs = textList(body, 'actAs')
+  const actAs = partyList(body, 'actAs')
   if (actAs.length === 0) throw missingField('act_as')
-  return { actAs, readAs: textList(body, 'readAs'), userId: textField(body, 'userId') }
+  return { actAs, readAs: partyList(body, 'readAs'), userId: userIdField(body) }
 }
 
 export async function readSubmission(
@@ -26,7 +28,7 @@ export async function readSubmission(
   body: JsonObject,
   { actAs, readAs, userId }: Submitters,
 ): Promise<Submission> {
-  const commandId = textField(body, 'commandId')
+  const commandId = idField(body, 'commandId')
   if (commandId === '') throw missingField('command_id')
   const list = listField(body, 'commands')
   if (list.length === 0) throw missingField('commands')
@@ -34,10 +36,12 @@ export async function readSubmission(
     throw invalidArgument(`a transaction has at most ${COMMANDS_MAX} commands`)
   }
   const period = readPeriod(body)
-  const synchronizerId = textField(body, 'synchronizerId')
+  const synchronizerId = idField(body, 'synchronizerId')
+  const disclosed = await readDisclosed(ledger, body)
+  const sight = { readers: new Set([...actAs, ...readAs]), disclosed }
   const commands: Command[] = []
   for (const [index, json] of list.entries()) {
-    commands.push(await readCommand(ledger, json, `commands[${index}]`))
+    commands.push(await readCommand({ ledger, sight }, json, `commands[${index}]`))
   }
   return {
     commands,
@@ -45,15 +49,17 @@ export async function readSubmission(
     readAs,
     commandId,
     userId,
-    submissionId: textField(body, 'submissionId'),
-    workflowId: textField(body, 'workflowId'),
-    disclosed: await readDisclosed(ledger, body),
+    submissionId: idField(body, 'submissionId'),
+    workflowId: idField(body, 'workflowId'),
+    disclosed,
     ...(period === undefined ? {} : { deduplicationMicros: period }),
     ...(synchronizerId === '' ? {} : { synchronizerId }),
   }
 }
 
-async function readCommand(ledger: Ledger, json: unknown, at: string): Promise<Command> {
+type World = { ledger: Ledger; sight: Sight }
+
+async function readCommand(world: World, json: unknown, at: string): Promise<Command> {
   const command = asObject(json, at)
   const [kind, ...others] = Object.keys(command)
   if (kind === undefined || others.length > 0) {
@@ -63,8 +69,8 @@ async function readCommand(ledger: Ledger, json: unknown, at: string): Promise<C
     )
   }
   const fields = asObject(command[kind], `${at}.${kind}`)
-  if (kind === 'ExerciseCommand') return readExercise(ledger, fields, `${at}.${kind}`)
-  const entry = ledger.entry(textField(fields, 'templateId'))
+  if (kind === 'ExerciseCommand') return readExercise(world, fields, `${at}.${kind}`)
+  const entry = world.ledger.entry(textField(fields, 'templateId'))
   const payloadOf = () =>
     readValue(entry.template.payload, fields.createArguments, `${at}.${kind}.createArguments`)
   if (kind === 'CreateCommand') return { kind: 'create', entry, payload: payloadOf() }
@@ -79,9 +85,12 @@ async function readCommand(ledger: Ledger, json: unknown, at: string): Promise<C
 }
 
 /** A choice of a template, or of an interface that the contract's template implements. */
-async function readExercise(ledger: Ledger, fields: JsonObject, at: string): Promise<Command> {
-  const contractId = textField(fields, 'contractId')
-  if (contractId === '') throw missingField('contract_id')
+async function readExercise(
+  { ledger, sight }: World,
+  fields: JsonObject,
+  at: string,
+): Promise<Command> {
+  const contractId = contractIdField(fields)
   const templateId = textField(fields, 'templateId')
   const interfaceId = ledger.interfaceId(templateId)
   if (interfaceId === undefined) {
@@ -89,7 +98,7 @@ async function readExercise(ledger: Ledger, fields: JsonObject, at: string): Pro
     return { kind: 'exercise', entry, contractId, ...readChoice(entry, fields, at) }
   }
   const contract = await ledger.contract(contractId)
-  if (contract === undefined) throw contractNotFound(contractId)
+  if (contract === undefined || !isVisible(contract, sight)) throw contractNotFound(contractId)
   const { entry } = contract
   if (!entry.interfaces.has(interfaceId)) throw notImplemented(contractId, templateId)
   const exercised = readChoice(entry, fields, at)
@@ -140,12 +149,4 @@ function readPeriod(body: JsonObject): bigint | undefined {
     )
   }
   return BigInt(String(text)) * 1_000_000n
-}
-
-export function textList(body: JsonObject, key: string): string[] {
-  return listField(body, key).map((item) => {
-    if (typeof item !== 'string' || item === '')
-      throw invalidField(key, 'must be a list of parties')
-    return item
-  })
 }

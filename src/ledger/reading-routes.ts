@@ -6,9 +6,10 @@ import {
   toLedgerError,
   traceIdOf,
 } from '../http/ledger-error.ts'
-import { serveWebSockets, type WebSocketConnection } from '../http/websocket.ts'
+import { serveWebSockets, type UpgradeRefusal } from '../http/websocket.ts'
+import type { WebSocketConnection } from '../http/websocket-connection.ts'
 import { type Authentication, type Caller, callerOf, canReadAs, guard } from '../users/caller.ts'
-import { invalidArgument, invalidField, missingField, permissionDenied } from '../users/errors.ts'
+import { invalidArgument, missingField, permissionDenied } from '../users/errors.ts'
 import {
   bodyOf,
   type JsonObject,
@@ -17,19 +18,30 @@ import {
   queryText,
   textField,
 } from '../users/request-fields.ts'
-import { updateJson } from './api-json.ts'
+import { contractEventsRoutes } from './contract-events-routes.ts'
 import {
   accessTokenExpired,
   listTooLong,
   staleStreamAuthorization,
-  updateNotFound,
+  tooManyStreams,
 } from './errors.ts'
-import { readEventFormat, readUpdateFormat, requireReader } from './event-format.ts'
+import {
+  readEventFormat,
+  readUpdateFormat,
+  requireReader,
+  type UpdateFormat,
+} from './event-format.ts'
 import type { Ledger } from './ledger.ts'
-import { textList } from './read-commands.ts'
+import { partyList, readOffset } from './request-ids.ts'
+import { singleUpdateRoutes } from './single-update-routes.ts'
 import { type Range, readActiveContracts, readCompletions, readUpdates } from './streams.ts'
 
-export type ReadingRoutesOptions = { ledger: Ledger; authentication: Authentication }
+export type ReadingRoutesOptions = {
+  ledger: Ledger
+  authentication: Authentication
+  /** Streams at a time. */
+  streamsMax?: number
+}
 
 /** How far a plan goes this time; what the client said about its ends is known to it. */
 type PlanRange = Pick<Range, 'signal' | 'mayWait'> & { after?: bigint; until?: bigint }
@@ -41,13 +53,17 @@ type ListOptions = { limit: number | undefined; idleMs: number | undefined }
 const LIST_MAX = 10_000
 /** A client may wait this long for something to be listed. */
 const IDLE_MS_MAX = 20_000
+/** Each holds a socket and a page of updates, and its rights are checked again and again. */
+const STREAMS_MAX = 1000
+/** Who opens a stream says within this time what it wants. */
+const REQUEST_MS_MAX = 30_000
 /** A stream is checked so often for a token or right that has gone. */
 const RECHECK_MS = 1000
 
 /** Reads of the ledger: its end, contracts, updates, completions; as lists and as streams. */
 export const readingRoutes = async (
   app: FastifyInstance,
-  { ledger, authentication }: ReadingRoutesOptions,
+  { ledger, authentication, streamsMax = STREAMS_MAX }: ReadingRoutesOptions,
 ): Promise<void> => {
   const anyone = guard(authentication)
 
@@ -61,6 +77,14 @@ export const readingRoutes = async (
     }
   })
 
+  const readWithFormat = async (format: UpdateFormat, body: JsonObject, caller: Caller) => {
+    for (const part of [format.transactions?.format, format.reassignments]) {
+      if (part !== undefined) requireReader(caller, part)
+    }
+    const stated = readRange(body)
+    return (range: PlanRange) => readUpdates(ledger, narrow(stated, range), format)
+  }
+
   const readers: Record<string, Reader> = {
     '/v2/state/active-contracts': async (body, caller) => {
       const stated = objectField(body, 'eventFormat') ?? objectField(body, 'filter')
@@ -70,16 +94,13 @@ export const readingRoutes = async (
       const offset = readOffset(body, 'activeAtOffset') ?? (await ledger.refresh())
       return () => readActiveContracts(ledger, { offset, format })
     },
-    '/v2/updates': async (body, caller) => {
-      const format = readUpdateFormat(ledger, body)
-      for (const part of [format.transactions?.format, format.reassignments]) {
-        if (part !== undefined) requireReader(caller, part)
-      }
-      const stated = readRange(body)
-      return (range) => readUpdates(ledger, narrow(stated, range), format)
-    },
+    '/v2/updates': async (body, caller) =>
+      readWithFormat(readUpdateFormat(ledger, body), body, caller),
+    // The older path for transactions alone, which wallets still use.
+    '/v2/updates/flats': async (body, caller) =>
+      readWithFormat({ ...readUpdateFormat(ledger, body), reassignments: undefined }, body, caller),
     '/v2/commands/completions': async (body, caller) => {
-      const parties = textList(body, 'parties')
+      const parties = partyList(body, 'parties')
       for (const party of parties) {
         if (!canReadAs(caller, party)) throw permissionDenied(`the caller may not read as ${party}`)
       }
@@ -102,24 +123,15 @@ export const readingRoutes = async (
     })
   }
 
-  app.post('/v2/updates/update-by-id', anyone, async (request) => {
-    const body = bodyOf(request)
-    const format = readUpdateFormat(ledger, body)
-    for (const part of [format.transactions?.format, format.reassignments]) {
-      if (part !== undefined) requireReader(callerOf(request), part)
-    }
-    const update = await ledger.update(textField(body, 'updateId'))
-    const shown = update && (await updateJson(ledger, update, format))
-    if (shown === undefined) throw updateNotFound()
-    return shown
-  })
+  await singleUpdateRoutes(app, { ledger, authentication })
+  await contractEventsRoutes(app, { ledger, authentication })
 
   const authenticate = (message: IncomingMessage) =>
     authentication.authenticate({ raw: message } as FastifyRequest)
   const stream =
     (read: Reader) => async (socket: WebSocketConnection, message: IncomingMessage) => {
       try {
-        const text = await socket.next()
+        const text = await socket.next(REQUEST_MS_MAX)
         if (text === undefined) return
         const mayRead = async () => read(parseBody(text), await authenticate(message))
         await sendAll(socket, await mayRead(), mayRead)
@@ -127,19 +139,29 @@ export const readingRoutes = async (
         await socket.send(errorText(error, message))
       }
     }
-  serveWebSockets(
+  const streams = serveWebSockets(
     app.server,
     Object.fromEntries(Object.entries(readers).map(([path, read]) => [path, stream(read)])),
-    async (message) => {
-      try {
-        await authenticate(message)
-        return undefined
-      } catch (error) {
-        return { status: toLedgerError(error).status, body: errorText(error, message) }
-      }
+    {
+      authorize: (message) =>
+        authenticate(message).then(
+          () => undefined,
+          (error: unknown) => refusalOf(error, message),
+        ),
+      admit: (open, message) =>
+        open < streamsMax ? undefined : refusalOf(tooManyStreams(streamsMax), message),
     },
   )
+  // Hooks that are added last run first: before the server ends the connections that look idle to it.
+  app.addHook('onReady', async () => {
+    app.addHook('onClose', () => streams.close())
+  })
 }
+
+const refusalOf = (error: unknown, message: IncomingMessage): UpgradeRefusal => ({
+  status: toLedgerError(error).status,
+  body: errorText(error, message),
+})
 
 /**
  * Everything up to now, or the first `limit` of it. When there is nothing, the client may wait for
@@ -236,13 +258,6 @@ const narrow = (stated: Stated, { after, until, ...range }: PlanRange): Range =>
       ? stated.until
       : until,
 })
-
-const readOffset = (body: JsonObject, key: string): bigint | undefined => {
-  const value = body[key] ?? undefined
-  if (value === undefined || value === '') return undefined
-  if (!/^\d{1,18}$/.test(String(value))) throw invalidField(key, 'must be an offset, such as 42')
-  return BigInt(String(value))
-}
 
 const queryNumber = (request: FastifyRequest, name: string, max: number): number | undefined => {
   const text = queryText(request, name)

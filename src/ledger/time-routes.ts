@@ -6,6 +6,8 @@ import { bodyOf, textField } from '../users/request-fields.ts'
 import { type Instant, instantFromMicros, microsOf, parseInstant } from '../values/instant.ts'
 
 const MICROS = { ms: 1000n, s: 1_000_000n, m: 60_000_000n, h: 3_600_000_000n, d: 86_400_000_000n }
+/** Contracts that are made then must be able to expire later, and times end with the year 9999. */
+const LAST_MICROS = microsOf('9998-12-31T23:59:59.999999Z' as Instant)
 const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/
 
 /** /v2/time: the clock of a node that was started with --sim-time, for callers on this machine. */
@@ -25,7 +27,11 @@ export const timeRoutes = async (
     if ((advance === '') === (set === '')) {
       throw invalidArgument('give either advance, such as "48h", or set, an ISO-8601 time')
     }
-    clock.advance(advance === '' ? untilTime(clock, set) : durationOf(advance))
+    const ahead = advance === '' ? untilTime(clock, set) : durationOf(advance)
+    if (clock.nowMicros() + ahead > LAST_MICROS) {
+      throw invalidArgument('time goes on to the end of the year 9998, no further')
+    }
+    clock.advance(ahead)
     return now()
   })
 }

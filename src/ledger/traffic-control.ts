@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import type { Db } from '../db/db.ts'
+import { INT64_MAX } from '../values/value.ts'
 import type { Contract } from './contract.ts'
 import { selectActiveOf } from './contracts-store.ts'
 import type { Draft } from './draft.ts'
-import { notEnoughTraffic } from './errors.ts'
+import { choiceRefused, notEnoughTraffic } from './errors.ts'
 import { type AmuletRulesPayload, amuletRules, feesOf } from './rules.ts'
 import type { TemplateEntry } from './template.ts'
 import { type MemberTrafficPayload, memberTraffic } from './traffic.ts'
@@ -139,8 +140,15 @@ export function createTrafficControl(options: TrafficControlOptions): TrafficCon
     async pay(draft, payment) {
       const { limits } = draft.traffic
       let account = draft.end.traffic
+      const created = payment.created.filter(({ archivedOffset }) => archivedOffset === undefined)
+      const bought = sumOf(created) - sumOf(payment.archived)
       if (limits !== undefined) {
         account = refill(account ?? (await openAccount(limits)), limits, clock.nowMicros())
+        if (account.purchased + bought > INT64_MAX) {
+          throw choiceRefused(
+            `${memberId} would have more traffic than can be counted. Buy less of it.`,
+          )
+        }
         const cost = isFree(payment) ? 0n : costOf(BigInt(Buffer.byteLength(payment.item)), limits)
         const paid = charge(account, cost)
         if (paid === undefined) {
@@ -152,14 +160,13 @@ export function createTrafficControl(options: TrafficControlOptions): TrafficCon
         draft.traffic.spent.base += cost - extra
         account = paid
       }
-      const created = payment.created.filter(({ archivedOffset }) => archivedOffset === undefined)
       const rules = created.find(isRules)
       if (rules !== undefined || payment.archived.some(isRules)) {
         draft.traffic.limits = rules && limitsOf(rules)
         draft.traffic.isChanged = true
       }
       if (account === undefined) return
-      const purchased = account.purchased + sumOf(created) - sumOf(payment.archived)
+      const purchased = account.purchased + bought
       draft.end = { ...draft.end, traffic: { ...account, purchased } }
     },
     keep({ traffic }) {
