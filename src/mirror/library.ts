@@ -1,6 +1,5 @@
 import { exchangeByFetch } from '../http/exchange.ts'
-import { scanBase } from '../scan/client.ts'
-import { createPeers, type Peers } from './peers.ts'
+import { createPeers, type Peers, peerAt } from './peers.ts'
 
 /** What other programs import as `annals/mirror`: reads that no single scan has to be trusted for. */
 
@@ -17,9 +16,9 @@ export type ScansOptions = {
 export function openScans(addresses: readonly string[], options: ScansOptions = {}): Peers {
   const { agreement = 'f+1', fetch = globalThis.fetch } = options
   const list = addresses.map((address) => {
-    const base = scanBase(address)
-    if (base === undefined) throw new TypeError(`${address} is not an http or https URL of a scan.`)
-    return { base, svName: new URL(base).host }
+    const peer = peerAt(address)
+    if (peer === undefined) throw new TypeError(`${address} is not an http or https URL of a scan.`)
+    return peer
   })
   return createPeers({ exchange: exchangeByFetch(fetch), trust: { mode: 'all', agreement }, list })
 }
