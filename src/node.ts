@@ -220,7 +220,16 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     following = await follow(embedded, history, { around, parts, onFollowed })
   }
   const { db: appDb } = appDatabase
-  await openPruning({ config, db, appDb, participant, embedded, following, around, parts })
+  const pruning = await openPruning({
+    config,
+    db,
+    appDb,
+    participant,
+    embedded,
+    following,
+    around,
+    parts,
+  })
 
   const mirror = await openMirror(config, {
     ...opened,
@@ -254,6 +263,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     participantDb: db,
     appDb: appDatabase.db,
     isFollower,
+    pruning,
     embedded,
     partyHint: participant.partyHint,
     participantId: participant.participantId,

@@ -22,6 +22,7 @@ import type { Participant } from './wallet/participant.ts'
 import type { Turns } from './wallet/turns.ts'
 import type { View } from './wallet/view.ts'
 import type { Wallet } from './wallet/wallet.ts'
+import { type WatchedPruning, withPruning } from './wallet/watch-pruning.ts'
 
 /** What automations need of the wallet. */
 export type AutomationSurroundings = {
@@ -71,6 +72,8 @@ export async function startNodeAutomations(
     around: Surroundings
     participantDb: Db
     isFollower: boolean
+    /** Shown among the automations. */
+    pruning: WatchedPruning
     onRun(run: RunReport): void
   },
   wallet: Wallet,
@@ -79,7 +82,7 @@ export async function startNodeAutomations(
   const { config, around } = options
   if (options.isFollower) return {}
   const { db, participant, view, network: reader, turns, operator, migrationId, clock } = wallet
-  const userId = (await participant.ownUserId()) ?? ''
+  const userId = await participant.ownUserId()
   const automations = await openAutomations({
     config: config.wallet,
     db,
@@ -98,16 +101,16 @@ export async function startNodeAutomations(
   })
   own.defer(() => automations.close())
   around.health.addNotices(() => automations.notices())
-  return { automations }
+  return { automations: withPruning(automations, options.pruning) }
 }
 
-/** Says what a node without wallets leaves undone. */
+/** Says what a node without wallets leaves undone, and why. */
 export function warnOfIdleAutomations(
   config: NodeConfig,
   { health, logs }: Pick<Surroundings, 'health' | 'logs'>,
-  operator: string,
+  without: { operator: string; why: string },
 ): void {
-  const idle = idleWithoutWallet(rulesOf(config.wallet), operator)
+  const idle = idleWithoutWallet(rulesOf(config.wallet), without)
   const log = logs.named('annals.automations')
   for (const { name, party, why } of idle) {
     log.warn({ automation: name, party, reason: why }, 'an automation does not run')
@@ -173,12 +176,7 @@ async function wakeOnChange(
   runner: Pick<AutomationRunner, 'wake'>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let seen = view.end; !signal.aborted; seen = view.end) {
-    await view.waitFor(seen + 1n, signal)
-    // A view that closes resolves without having moved on.
-    if (view.end === seen) return
-    runner.wake()
-  }
+  for (let seen = view.end; await view.waitForChange(seen, signal); seen = view.end) runner.wake()
 }
 
 function automationNetwork(of: AutomationSurroundings): AutomationNetwork {

@@ -92,6 +92,8 @@ export async function openMirror(
   parts.defer(() => pool.close())
   parts.defer(async () => {
     isClosed = true
+    // Whoever waits for the scans waits no longer.
+    await discovery.close()
     await changing
     await sync?.close()
   })
@@ -101,7 +103,8 @@ export async function openMirror(
   })
 
   async function copy(): Promise<void> {
-    await Promise.race([discovery.known, cancelled()])
+    // Before the scans are known nothing is copied.
+    await discovery.known
     if (isClosed || sync !== undefined || !writer.isHeld()) return
     log.info({ updates: history.view.updates }, 'copying')
     const filling = {
@@ -125,13 +128,6 @@ export async function openMirror(
   async function cease(): Promise<void> {
     await sync?.close()
     sync = undefined
-  }
-
-  /** Before the scans are known nothing is copied, but a node that stops does not wait for them. */
-  async function cancelled(): Promise<void> {
-    while (!isClosed && writer.isHeld()) {
-      await new Promise((resolve) => setTimeout(resolve, CANCEL_CHECK_MS))
-    }
   }
 
   around.health.add({ name: 'mirror', run: () => findFault() })
@@ -159,8 +155,6 @@ export async function openMirror(
     return state.stalled === undefined ? how : `${how} ${state.stalled}`
   }
 }
-
-const CANCEL_CHECK_MS = 100
 
 function logStalls(log: Logger): (state: { stalled: string | undefined }) => void {
   let told: string | undefined

@@ -1,6 +1,7 @@
 import { systemClock } from './base/clock.ts'
 import { every, type Recurrence } from './base/schedule.ts'
 import { parseCron } from './config/cron.ts'
+import { printDuration } from './config/duration.ts'
 import type { NodeConfig, PruningConfig } from './config/node-config.ts'
 import type { Db } from './db/db.ts'
 import { applySchedule, type Pruning, type SafeOffset, startPruning } from './ledger/prune.ts'
@@ -13,6 +14,7 @@ import type { Following } from './scan/follow.ts'
 import type { Participant } from './users/participant-store.ts'
 import type { Instant } from './values/instant.ts'
 import { selectLeastFollowed } from './wallet/wallet-store.ts'
+import { type PruningOff, type WatchedPruning, watchPruning } from './wallet/watch-pruning.ts'
 
 export type OpenPruningOptions = {
   config: NodeConfig
@@ -29,11 +31,38 @@ export type OpenPruningOptions = {
 /** How old the oldest update is changes slowly; deployed participants look as often. */
 const REFRESH_MS = 3_600_000
 
-/**
- * Makes the stored schedule the configured one and prunes by it, on the node that writes the history.
- * Undefined where nothing is pruned.
- */
-export async function openPruning(options: OpenPruningOptions): Promise<Pruning | undefined> {
+/** Makes the stored schedule the configured one and prunes by it, on the node that writes the history. */
+export async function openPruning(options: OpenPruningOptions): Promise<WatchedPruning> {
+  const { config, around, participant } = options
+  const off = whyOff(options)
+  const pruning = await startScheduled(options)
+  const retention = printDuration(config.pruning?.retentionMs ?? 0)
+  const watched = watchPruning(
+    participant.participantId,
+    pruning === undefined ? off : { pruning, retention },
+  )
+  if (pruning === undefined && off.isWarning) {
+    around.logs.named('annals.pruning').warn({ reason: off.why }, 'nothing is pruned')
+  }
+  around.health.addNotices(() => watched.notices())
+  return watched
+}
+
+function whyOff({ config, embedded, following }: OpenPruningOptions): PruningOff {
+  if (config.pruning === undefined) {
+    return { why: 'participantPruningSchedule is not configured', isWarning: false }
+  }
+  if (embedded !== undefined && following === undefined) {
+    return { why: 'another node that shares the databases prunes', isWarning: false }
+  }
+  return {
+    why: 'participantPruningSchedule is configured, but this node has no ledger of its own; configure it where the participant is, or remove it',
+    isWarning: true,
+  }
+}
+
+/** Undefined where nothing is pruned. */
+async function startScheduled(options: OpenPruningOptions): Promise<Pruning | undefined> {
   const { config, db, embedded, following, around, parts } = options
   const log = around.logs.named('annals.pruning')
   const schedule = config.pruning && scheduleOf(config.pruning)

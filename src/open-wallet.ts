@@ -28,6 +28,7 @@ import { openWalletLog } from './wallet/wallet-log.ts'
 import { measureWallet } from './wallet/wallet-metrics.ts'
 import { selectWalletUsers } from './wallet/wallet-store.ts'
 import { alignConfiguredUsers, openWalletUsers } from './wallet/wallet-users.ts'
+import type { WatchedPruning } from './wallet/watch-pruning.ts'
 
 export type NodeWalletOptions = {
   config: NodeConfig
@@ -39,6 +40,7 @@ export type NodeWalletOptions = {
   participantDb: Db
   /** Another node that shares the app database writes the log. */
   isFollower: boolean
+  pruning: WatchedPruning
   embedded: NodeLedger | undefined
   /** The party hint that the participant has kept since its first start. */
   partyHint: string
@@ -68,13 +70,16 @@ type Connections = {
 export async function openNodeWallet(options: NodeWalletOptions): Promise<void> {
   const { config, late, around, parts } = options
   const onRun = measureAutomations(around.registry.with(appLabels.validator))
+  const warnOfIdle = (why: string) =>
+    warnOfIdleAutomations(config, around, { operator: options.partyHint, why })
   if (!config.wallet.enabled) {
-    warnOfIdleAutomations(config, around, options.partyHint)
+    warnOfIdle('enableWallet is false; write enableWallet: true, or remove the automation')
     return
   }
   const log = around.logs.named('annals.wallet')
   late.authenticateBy(await openVerifier(options))
   if (options.embedded === undefined && config.wallet.participantUrl === undefined) {
+    warnOfIdle('there are no wallets; name their participant in annals.wallet.participantUrl')
     late.explain(
       'This node has no ledger of its own. Name the participant of the wallets in annals.wallet.participantUrl.',
     )
@@ -85,6 +90,7 @@ export async function openNodeWallet(options: NodeWalletOptions): Promise<void> 
   const token = await openToken(options, onToken)
   if (token === undefined) {
     log.warn('there are no wallets: the ledger API secret has no credentials for the participant')
+    warnOfIdle('there are no wallets; give the ledger API secret with its credentials')
     late.explain(
       'The validator has no credentials for the participant. Give the ledger API secret with its entries url, client-id and client-secret, or token.',
     )

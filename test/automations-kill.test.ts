@@ -15,7 +15,7 @@ import { checkLog, startWalletNode, until, type WalletNode } from './support/wal
 
 const KILLS = 4
 /** Long enough for many acts, so that the kill falls anywhere in one. */
-const KILL_DELAY_MS_MAX = 600
+const KILL_DELAY_MS_MAX = 1000
 const CHILD = fileURLToPath(new URL('./support/automations-child.ts', import.meta.url))
 /** Commands of automations, and of nobody else. */
 const ACT = new RegExp(`^annals-(${AUTOMATIONS.join('|')})-`)
@@ -97,12 +97,12 @@ forEachEngine((engine) => {
       ],
       autoAccept: [{ receiver: bob, fromParties: [alice] }],
       topUp: {
-        targetThroughput: 20_000_000,
-        minTopupIntervalMs: 100,
+        targetThroughput: 200_000_000,
+        minTopupIntervalMs: 10,
         reservedTraffic: 0,
-        pollingIntervalMs: 100,
+        pollingIntervalMs: 10,
       },
-      pollingIntervalMs: 100,
+      pollingIntervalMs: 10,
     }
     let payments = 0
     for (let round = 0; round < KILLS; round += 1) {
@@ -133,7 +133,7 @@ forEachEngine((engine) => {
       updates = await ledger.updatesAfter(0n, 1_000_000)
       return isDeepStrictEqual(await readRecord(last, parties), actsOf())
     }, 'every act is on record, once')
-    assert.ok(actsOf().length > KILLS)
+    assert.ok(actsOf().length > 2 * KILLS)
     const commands = updates.map(({ command }) => command.commandId).filter((id) => id !== '')
     assert.equal(new Set(commands).size, commands.length, 'no command was done twice')
     const received = commands

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseCron } from '../src/config/cron.ts'
 import type { NodeConfig } from '../src/config/node-config.ts'
 import { decimal } from '../src/values/decimal.ts'
 import { printAmount } from '../src/wallet/decision.ts'
@@ -146,6 +147,12 @@ forEachEngine((engine) => {
 
     const off = await stateOf(node, 'sweep', stranger)
     assert.equal(off.state, 'off')
+    const { automations } = await node.get<States>(ADMIN, `${PATH}?dry_run=true`)
+    const pruning = automations.find(({ name }) => name === 'pruning')
+    assert.deepEqual(
+      [pruning?.state, pruning?.why],
+      ['off', 'participantPruningSchedule is not configured'],
+    )
     assert.match(off.why, /has no wallet on this node/)
     const ready = await fetch(`${node.node.urls.validator}/readyz`)
     assert.equal(ready.status, 200)
@@ -188,8 +195,10 @@ forEachEngine((engine) => {
     if (engine.name === 'sqlite') await checkCommand(node, said)
     await node.advance('40s')
     await until(async () => (await node.balance('alice')) === held - amount, 'the sweep')
-    const later = await node.get<States>(ADMIN, PATH)
-    assert.deepEqual(later.warnings, [])
+    await until(
+      async () => (await node.get<States>(ADMIN, PATH)).warnings.length === 0,
+      'the end of the warning',
+    )
   })
 
   test(`${engine.name}: a top-up buys traffic for real`, async (t) => {
@@ -246,4 +255,57 @@ test('automations of a node without wallets are a warning, and the node is ready
   const answer = await node.ask(ADMIN, 'GET', PATH)
   assert.equal(answer.status, 404)
   assert.match(String(answer.body.error), /Set enableWallet to true/)
+})
+
+test('pruning stands among the automations: when, what it did, and what it would do', async (t) => {
+  const cron = parseCron('0 0 3 * * ?')
+  assert.ok('value' in cron)
+  const pruning = { cron: cron.value, maxDurationMs: 300_000, retentionMs: 30 * 86_400_000 }
+  const node = await startWalletNode(t, { config: { pruning } })
+  const { participantId } = await node.ledger<{ participantId: string }>(
+    'GET',
+    '/v2/parties/participant-id',
+  )
+  const row = () => stateOf(node, 'pruning', participantId)
+  await until(async () => (await row()).next_run !== null, 'the next window is known')
+  const { next_run, ...before } = await row()
+  assert.match(String(next_run), /T03:00:00\.000000Z$/)
+  assert.deepEqual([before.state, before.last_run, before.last_outcome], ['on', null, null])
+  const would = async () => {
+    const { automations } = await node.get<States>(ADMIN, `${PATH}?dry_run=true`)
+    return automations.find(({ name }) => name === 'pruning')?.dry_run
+  }
+  assert.equal(
+    await would(),
+    'would do nothing, because nothing is older than the retention of 30d that is not pruned yet',
+  )
+  const { offset: end } = await node.ledger<{ offset: number }>('GET', '/v2/state/ledger-end')
+  const today = new Date(Number((await node.now()) / 1000n))
+  today.setUTCDate(today.getUTCDate() + 40)
+  const day = today.toISOString().slice(0, 10)
+  await node.ledger('POST', '/v2/time', { set: `${day}T02:00:00Z` })
+  await until(
+    async () => (await row()).next_run === `${day}T03:00:00.000000Z`,
+    'the window of the day',
+  )
+  await node.register('carol')
+  await tap(node, 'carol', '1')
+  await until(
+    async () =>
+      (await would())?.startsWith(
+        `would prune ${end} offsets up to ${end} when the next window opens at ${day}T03:00:00Z, because they are older than the retention of 30d`,
+      ) === true,
+    'the history and the wallets follow',
+  )
+  const url = ['--url', node.node.urls.validator.replace('/api/validator', '')]
+  const env = { ANNALS_TOKEN: await node.token(ADMIN) }
+  const said = await runCommand(['automations', '--dry-run', ...url], { env })
+  assert.match(said.stdout, new RegExp(`^pruning of ${participantId}: would prune ${end} `, 'm'))
+  await node.advance('1h')
+  await until(async () => (await row()).last_outcome?.kind === 'acted', 'the window')
+  const after = await row()
+  assert.equal(after.last_run, `${day}T03:00:00.000000Z`)
+  assert.equal(after.last_outcome?.sentence, `pruned ${end} offsets up to ${end}`)
+  const shown = await runCommand(['automations', ...url], { env })
+  assert.match(shown.stdout, new RegExp(`^pruning .* on +${day}T03:00:00Z .* pruned ${end} `, 'm'))
 })

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import { type Secret, secretOf } from '../src/config/secret.ts'
 import { sponsorOpenApi } from '../src/onboarding/openapi.ts'
 import { sponsorRoutes } from '../src/onboarding/sponsor-routes.ts'
@@ -19,13 +22,18 @@ import {
   registeredOperations,
 } from './support/openapi.ts'
 
+import { startPrivatePostgres } from './support/postgres-supervised.ts'
+
 // A sponsor with a network of its own, and validators that join it, each in a process of its own.
 
 type SponsorNode = { node: RunningCommand; url: string; scanUrl: string; token: string }
 
-async function startSponsor(t: TestContext): Promise<SponsorNode> {
-  const data = newDirectory(t)
-  const node = await startNode(t, ['--data', data, '--sim-time'])
+async function startSponsor(
+  t: TestContext,
+  args: string[] = [],
+  data = newDirectory(t),
+): Promise<SponsorNode> {
+  const node = await startNode(t, ['--data', data, '--sim-time', ...args])
   const { stdout } = await runCommand(t, ['token', '--data', data])
   const url = new URL(node.urls.validator).origin
   return { node, url, scanUrl: new URL(node.urls.scan).origin, token: stdout.trim() }
@@ -160,19 +168,80 @@ test('a secret that does not serve ends the start with what to ask the sponsor f
   }
 })
 
-test('48 hours later a secret has expired', async (t) => {
-  const sponsor = await startSponsor(t)
-  const secret = await issue(t, sponsor)
+async function advance(sponsor: SponsorNode, by: string): Promise<void> {
   const moved = await fetch(`${sponsor.node.urls.ledger}/v2/time`, {
     method: 'POST',
     headers: { authorization: `Bearer ${sponsor.token}` },
-    body: '{"advance":"48h"}',
+    body: JSON.stringify({ advance: by }),
   })
   assert.equal(moved.status, 200, await moved.text())
-  const { code, stderr } = await failToStart(t, joinerOf(t, sponsor, 'late-validator-1', secret))
+}
+
+/** A counter of the sponsor, by the value of its label. */
+async function countOf(sponsor: SponsorNode, metric: string, label: string): Promise<number> {
+  const page = await (await fetch(sponsor.node.urls.metrics)).text()
+  const line = new RegExp(`^annals_onboarding_${metric}_total\\{.*="${label}".*\\} (\\d+)$`, 'm')
+  return Number(line.exec(page)?.[1] ?? Number.NaN)
+}
+
+test('48 hours later a secret has expired, and a day after that it is cleared away by itself', async (t) => {
+  const sponsor = await startSponsor(t)
+  const secret = await issue(t, sponsor)
+  await advance(sponsor, '48h')
+  const late = joinerOf(t, sponsor, 'late-validator-1', secret)
+  const { code, stderr } = await failToStart(t, late)
   assert.equal(code, 1)
   assert.match(stderr, /The secret has expired at .* Ask the sponsor for a new secret/)
   assert.ok(!stderr.includes(secret))
+  assert.equal(await countOf(sponsor, 'secrets', 'expired'), 0)
+  await advance(sponsor, '24h')
+  while ((await countOf(sponsor, 'secrets', 'expired')) === 0) await wait(20)
+  assert.match((await failToStart(t, late)).stderr, /Unknown secret.* Ask the sponsor for a new/)
+  assert.equal(await countOf(sponsor, 'secrets', 'issued'), 1)
+  assert.equal(await countOf(sponsor, 'refusals', 'expired'), 1)
+  assert.equal(await countOf(sponsor, 'refusals', 'unknown'), 1)
+})
+
+/** Arguments of a node whose databases are on a server of its own. */
+async function onPostgres(t: TestContext): Promise<string[]> {
+  const { connection } = await startPrivatePostgres(t)
+  const { host, port, user } = connection
+  const persistence = (database: string, schema: string) =>
+    `persistence:\n  host: ${host}\n  port: ${port}\n  user: ${user}\n  secretName: s\n  databaseName: ${database}\n  schema: ${schema}\n`
+  const admin = new pg.Client(connection)
+  await admin.connect()
+  for (const name of ['app', 'participant_0']) await admin.query(`create database ${name}`)
+  await admin.end()
+  const directory = newDirectory(t)
+  mkdirSync(join(directory, 'secrets/s'), { recursive: true })
+  const write = (file: string, text: string): string => {
+    writeFileSync(join(directory, file), text)
+    return join(directory, file)
+  }
+  write('secrets/s/postgresPassword', 'unused\n')
+  const validator = write('v.yaml', persistence('app', 'validator'))
+  const participant = write('p.yaml', persistence('participant_0', 'participant'))
+  return ['-f', validator, '-p', participant, '--secrets', join(directory, 'secrets')]
+}
+
+test('a sponsor on PostgreSQL knows its secrets and validators after a restart', async (t) => {
+  const data = newDirectory(t)
+  const sponsorArgs = await onPostgres(t)
+  const first = await startSponsor(t, sponsorArgs, data)
+  const secret = await issue(t, first, '--hint', 'acme-validator-1')
+  const unused = await issue(t, first)
+  await first.node.stop()
+  const sponsor = await startSponsor(t, sponsorArgs, data)
+  const joiner = joinerOf(t, sponsor, 'acme-validator-1', secret)
+  await startJoiner(t, joiner).then((node) => node.stop())
+  assert.equal((await validators(t, sponsor)).length, 2)
+  assert.equal((await sponsorCommand(t, sponsor, ['list'])).length, 1)
+  const other = await failToStart(t, joinerOf(t, sponsor, 'acme-validator-1', secret))
+  assert.match(other.stderr, /already been used for a different validator/)
+  await advance(sponsor, '72h')
+  while ((await countOf(sponsor, 'secrets', 'expired')) === 0) await wait(20)
+  const late = await failToStart(t, joinerOf(t, sponsor, 'late-validator-1', unused))
+  assert.match(late.stderr, /Unknown secret/)
 })
 
 test('a validator that dies between the answer and its note joins at the next start', async (t) => {

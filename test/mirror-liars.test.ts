@@ -29,7 +29,6 @@ forEachEngine((engine) => {
         })
         assert.equal(await everything(copy), await everything(truth))
         assert.ok(state.pages > 700, `${state.pages} pages`)
-        assert.ok(dissents.length > 0)
         assert.ok(dissents.every(({ peer }) => peer.svName === 'SV 1'))
       })
     }
@@ -43,6 +42,21 @@ forEachEngine((engine) => {
       })
       assert.equal(await everything(copy), await everything(truth))
       assert.ok(dissents.every(({ peer }) => peer.svName === 'SV 1' || peer.svName === 'SV 6'))
+    })
+
+    test('a liar is recorded with the position and both items', async (t) => {
+      const { dissents } = await mirrorOf(t, engine, {
+        seed: 'evidence',
+        count: 4,
+        lines: plainLines(30),
+        pageSizeMax: 5,
+        behaviour: (peer) => (peer === 2 ? 'lie' : undefined),
+      })
+      const [dissent] = dissents
+      assert.equal(dissent?.peer.svName, 'SV 2')
+      assert.match(String(dissent?.found), /"workflow_id":"lie /)
+      assert.equal(dissent?.agreed, dissent?.found.replace('lie ', ''))
+      assert.equal(dissent?.encoding, 'protobuf_json')
     })
 
     test('every scan may print its answers in its own way', async (t) => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseCron } from '../src/config/cron.ts'
 import { forEachEngine } from './support/engines.ts'
-import { newDirectory } from './support/node.ts'
+import { newDirectory, testConfig } from './support/node.ts'
 import { checkLog, readLog, startWalletNode, until } from './support/wallet.ts'
 
 const SEND = '/v0/wallet/transfer-preapproval/send'
@@ -103,3 +104,32 @@ async function tapAlone(
     commands: [{ ExerciseCommand }],
   })
 }
+
+test('the log and the tracking ids outlive a synchronizer migration', async (t) => {
+  const dataDirectory = newDirectory(t)
+  const one = await startWalletNode(t, { dataDirectory })
+  await one.register('alice')
+  const bob = await one.register('bob')
+  await one.post('bob', '/v0/wallet/transfer-preapproval')
+  const payment = { receiver_party_id: bob, amount: '1.5', deduplication_id: 'before' }
+  const sent = await one.post('alice', SEND, payment)
+  const before = await checkLog(one, 'alice')
+  await one.node.close()
+
+  const { migration, databases } = testConfig(t, { dataDirectory })
+  const two = await startWalletNode(t, {
+    dataDirectory,
+    config: {
+      migration: { ...migration, id: 1n, migrating: true },
+      databases: {
+        ...databases,
+        participant: { engine: 'sqlite', file: join(dataDirectory, 'participant_1.sqlite') },
+      },
+    },
+  })
+  assert.deepEqual(await checkLog(two, 'alice'), before)
+  assert.deepEqual(await two.post('alice', SEND, payment), sent)
+  await two.post('alice', SEND, { ...payment, deduplication_id: 'after' })
+  assert.equal((await checkLog(two, 'alice')).length, before.length + 1)
+  await checkLog(two, 'bob')
+})

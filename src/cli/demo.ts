@@ -30,6 +30,8 @@ type World = {
   rules: string
   round: string
   coins: Map<string, Coin[]>
+  /** Payments that were refused one after the other. */
+  refusals: number
 }
 
 const COIN = '#splice-amulet:Splice.Amulet:Amulet'
@@ -43,6 +45,8 @@ const UNDER_WAY_MAX = 32
 const INPUTS_MAX = 3
 /** In units of 10^-10: people tap this much when they run low. */
 const TAP = 1000n * 10n ** 10n
+/** Somebody else spends the same coins now and then; when nothing goes through any more, it is told. */
+const REFUSALS_MAX = 100
 const TOKEN_SECONDS = 86_400
 
 const EXAMPLES = `
@@ -83,18 +87,23 @@ async function payAtRate(world: World, options: DemoOptions, signal: AbortSignal
   let failure: unknown
   let paid = 0
   const startedAt = performance.now()
-  for (let n = 0; n < (options.count ?? Number.POSITIVE_INFINITY); n += 1) {
+  const { count = Number.POSITIVE_INFINITY } = options
+  for (let n = 0; paid < count; n += 1) {
     const dueAt = startedAt + (n * 1000) / options.rate
     await wait(Math.max(0, dueAt - performance.now()), undefined, { signal }).catch(() => {})
-    while (underWay.size >= UNDER_WAY_MAX || busy.size >= world.people.length) {
+    while (
+      underWay.size >= UNDER_WAY_MAX ||
+      busy.size >= world.people.length ||
+      (underWay.size > 0 && paid + underWay.size >= count)
+    ) {
       await Promise.race(underWay)
     }
-    if (signal.aborted || failure !== undefined) break
+    if (signal.aborted || failure !== undefined || paid >= count) break
     const sender = pick(world.people.filter((person) => !busy.has(person)))
     busy.add(sender)
     const payment = pay(world, sender)
-      .then(() => {
-        paid += 1
+      .then((isPaid) => {
+        if (isPaid) paid += 1
       })
       .catch((error: unknown) => {
         failure ??= error
@@ -110,8 +119,11 @@ async function payAtRate(world: World, options: DemoOptions, signal: AbortSignal
   return paid
 }
 
-/** Taps when the purse is empty. Somebody else may spend the same coins; then they are read anew. */
-async function pay(world: World, sender: string): Promise<void> {
+/**
+ * Whether somebody was paid. Taps when the purse is empty. Somebody else may spend the same coins or
+ * open another round; then they are read anew.
+ */
+async function pay(world: World, sender: string): Promise<boolean> {
   const { rules, round, people } = world
   const purse = (world.coins.get(sender) ?? []).toSorted((a, b) => (a.amount > b.amount ? -1 : 1))
   const inputs = purse.slice(0, INPUTS_MAX)
@@ -138,8 +150,15 @@ async function pay(world: World, sender: string): Promise<void> {
     })
   } catch (error) {
     if (!(error instanceof NodeRefusal) || ![404, 409].includes(error.status)) throw error
+    world.refusals += 1
+    if (world.refusals > REFUSALS_MAX) throw error
+    const [round] = await active(world.client, world.dso, ROUND)
+    if (round !== undefined) world.round = round.contractId
     world.coins.set(sender, await coinsOf(world.client, sender))
+    return false
   }
+  world.refusals = 0
+  return !isTap
 }
 
 async function submit(
@@ -179,7 +198,15 @@ async function findWorld(client: LedgerClient): Promise<World> {
   }
   const coins = new Map<string, Coin[]>()
   for (const person of people) coins.set(person, await coinsOf(client, person))
-  return { client, dso, people, rules: rules.contractId, round: round.contractId, coins }
+  return {
+    client,
+    dso,
+    people,
+    rules: rules.contractId,
+    round: round.contractId,
+    coins,
+    refusals: 0,
+  }
 }
 
 async function coinsOf(client: LedgerClient, owner: string): Promise<Coin[]> {

@@ -122,10 +122,14 @@ function readyLine({ urls }: RunningNode): string {
 
 function banner({ urls, history, isSeeded, ledgerOff }: RunningNode, config: NodeConfig): string {
   const updates = history.view.updates
+  const nothing =
+    config.historyWriter === 'mirror'
+      ? 'nothing yet; it copies the history of its network'
+      : 'an empty history; fill it with annals import, or submit commands'
   const content = isSeeded
     ? `a new small network, ${printNumber(updates)} updates (start with --empty to leave it out)`
     : updates === 0
-      ? 'an empty history; fill it with annals import, or submit commands'
+      ? nothing
       : `${printNumber(updates)} updates`
   const data = config.dataDir === './annals-data' ? '' : ` --data ${config.dataDir}`
   const token =

@@ -855,10 +855,14 @@ test('a node without any file or parameter runs on its own, on defaults', () => 
 test('a file with our own settings alone asks for nothing else', () => {
   const { problems, config } = readFiles({
     'validator-values.yaml':
-      'annals:\n  scan: { maxPageSize: 100, cacheBytes: 8Mi }\n  logLevel: DEBUG\n',
+      'annals:\n  scan: { maxPageSize: 100, cacheBytes: 8Mi, publicUrl: https://scan.acme.example }\n  logLevel: DEBUG\n',
   })
   assert.deepEqual(problems, [])
-  assert.deepEqual(config?.scan, { maxPageSize: 100, cacheBytes: 8 * 1024 * 1024 })
+  assert.deepEqual(config?.scan, {
+    maxPageSize: 100,
+    cacheBytes: 8 * 1024 * 1024,
+    publicUrl: 'https://scan.acme.example',
+  })
   assert.equal(config?.logLevel, 'debug')
 })
 

@@ -227,6 +227,7 @@ async function withCompact({ peers, signal }: Walk, item: string): Promise<strin
   })
   if (found.kind === 'agreed')
     return `{"protobuf_json":${oneLine(item)},"compact_json":${oneLine(found.text)}}`
+  if (found.kind === 'none') throw new Error(found.reason)
   throw new Error(
     `Update ${id} cannot be copied from scans that refuse pages: its values carry no labels, and its compact form cannot be looked up (as for every reassignment). Wait until the scans are complete.`,
   )

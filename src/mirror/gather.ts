@@ -1,7 +1,7 @@
 import type { Peer, Peers } from './peers.ts'
 
 /** One more peer is asked whenever the others let us wait so long. */
-const HEDGE_MS = 3_000
+const HEDGE_MS = 5_000
 
 export type Decision<Result> =
   | { result: Result }

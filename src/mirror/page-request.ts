@@ -70,7 +70,7 @@ export function pageBodies(protobuf: Buffer, compact: Buffer): PageBodies {
   }
 }
 
-type FormWish = PageWish & { form: Form }
+type FormWish = PageWish & { form: Form; into?: Buffer | undefined }
 
 export async function askForm(
   peers: Peers,
@@ -87,7 +87,7 @@ export async function askForm(
   const answer = await peers.ask(
     peer,
     { method: 'POST', path: `/v${version}/updates`, body: printWish(wish) },
-    { limits: { ...PAGE_LIMITS, bytesMax, bytesExpected }, signal },
+    { limits: { ...PAGE_LIMITS, bytesMax, bytesExpected, into: wish.into }, signal },
   )
   if (answer.kind === 'fault') {
     if (answer.fault === 'tooLarge' || answer.fault === 'slow') told.overwhelmed += 1

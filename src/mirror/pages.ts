@@ -41,6 +41,8 @@ export type PageOptions = {
  */
 const PATIENCE_MS = 1_000
 const SHORT_PATIENCE_MS = 400
+/** Where even enough answers took long, the others may take as much again, and half. */
+const PATIENCE_SHARE = 1.5
 /** Late answers that are compared at a time; more of them would hold too much memory. */
 const LATE_AT_ONCE_MAX = 4
 
@@ -59,6 +61,7 @@ export async function readPage(wish: PageWish, options: PageOptions): Promise<Ag
     isSplit: false,
     reason: undefined,
   }
+  const startedAt = performance.now()
   let enoughAt: number | undefined
   let isEverybodyAsked = false
   let comparing = 0
@@ -78,13 +81,14 @@ export async function readPage(wish: PageWish, options: PageOptions): Promise<Ag
       if (answers.size < sizes.need) return undefined
       enoughAt ??= performance.now()
       const waited = performance.now() - enoughAt
+      const usual = (enoughAt - startedAt) * PATIENCE_SHARE
       const alike = largestEqual(answers)
       if (alike.length === answers.size) {
         const bodies = answers.get(alike[0] as Peer) as PageBodies
         const count = countItems(bodies, pageSize)
         if (count !== undefined) {
           const isEnd = count < pageSize
-          const patience = isEnd ? SHORT_PATIENCE_MS : PATIENCE_MS
+          const patience = Math.max(usual, isEnd ? SHORT_PATIENCE_MS : PATIENCE_MS)
           if (!isSettled && waited < patience) return { waitMs: patience - waited }
           for (const peer of pending) peers.noteLaggard(peer)
           twin = alike[1] && answers.get(alike[1])
@@ -92,8 +96,9 @@ export async function readPage(wish: PageWish, options: PageOptions): Promise<Ag
         }
       }
       // Somebody says something else: everybody is asked.
-      if (!isSettled && waited < PATIENCE_MS) {
-        return { waitMs: PATIENCE_MS - waited, isDisputed: true }
+      const patience = Math.max(usual, PATIENCE_MS)
+      if (!isSettled && waited < patience) {
+        return { waitMs: patience - waited, isDisputed: true }
       }
       if (isSettled && !isEverybodyAsked) {
         isEverybodyAsked = true

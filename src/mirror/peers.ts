@@ -59,8 +59,8 @@ export type Peers = {
 
 export type AskOptions = { limits: ScanLimits; signal?: AbortSignal | undefined }
 
-/** A scan whose history is incomplete refuses pages and yet answers those who fill their own backwards. */
-type Lane = 'pages' | 'backfilling'
+/** A scan whose history is incomplete refuses pages and yet answers everything else. */
+type Lane = 'pages' | 'other'
 
 type State = PeerRecord & {
   gate: Gate
@@ -127,6 +127,9 @@ export function createPeers(options: {
         return { kind: 'fault', fault: 'resting', reason, ms: 0 }
       }
       const leave = await state.gate.enter()
+      if (leave === undefined) {
+        return { kind: 'fault', fault: 'resting', reason: 'Too many questions wait.', ms: 0 }
+      }
       try {
         const answer = await askScan({ exchange, base: peer.base, request, limits, signal })
         if (signal?.aborted !== true) note(state, lane, answer, now())
@@ -163,14 +166,14 @@ function startState(peer: Peer, gate: Gate): State {
     lastMs: undefined,
     lacks: new Set(),
     gate,
-    restsUntil: { pages: 0, backfilling: 0 },
+    restsUntil: { pages: 0, other: 0 },
     dissentedAt: undefined,
     laggedAt: undefined,
   }
 }
 
 function laneOf({ path }: ScanRequest): Lane {
-  return path.startsWith('/v0/backfilling/') ? 'backfilling' : 'pages'
+  return /^\/v\d\/updates$/.test(path) ? 'pages' : 'other'
 }
 
 function note(state: State, lane: Lane, answer: ScanAnswer, now: number): void {
@@ -188,7 +191,7 @@ function note(state: State, lane: Lane, answer: ScanAnswer, now: number): void {
   const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
   const until = now + (asked ?? Math.min(REST_MS_MAX, doubled))
   const isIncomplete = answer.kind === 'answer' && answer.status === 503
-  for (const each of isIncomplete ? [lane] : (['pages', 'backfilling'] as const)) {
+  for (const each of isIncomplete ? [lane] : (['pages', 'other'] as const)) {
     state.restsUntil[each] = until
   }
 }

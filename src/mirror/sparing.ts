@@ -13,12 +13,16 @@ import type { Peers } from './peers.ts'
  */
 export type Sparing = {
   readonly isOn: boolean
+  /** Memory of bodies that were only compared, for the next ones. */
+  readonly free: Buffer[]
   /** A page in both encodings was proved to be all derived. */
   noteDerived(): void
   /** Something was unusual: for some time every peer is asked for both encodings. */
   noteDoubt(): void
 }
 
+/** A few pages ahead, of a few peers each. */
+const FREE_MAX = 16
 const CAUTIOUS_PAGES_MIN = 4
 const CAUTIOUS_PAGES_MAX = 1024
 
@@ -26,6 +30,7 @@ export function createSparing(): Sparing {
   let wanted = 1
   let proved = 0
   return {
+    free: [],
     get isOn() {
       return proved >= wanted
     },
@@ -39,8 +44,9 @@ export function createSparing(): Sparing {
   }
 }
 
-/** After the first answer everybody else has so long, or the page is read in full. */
+/** After the first answer everybody else has so long, or thrice as long as that took. */
 const PATIENCE_MS = 2_000
+const PATIENCE_SHARE = 3
 
 type Forms = { protobuf: Buffer; compact: Buffer | undefined }
 
@@ -49,14 +55,16 @@ export async function readSparingPage(
   wish: PageWish,
   options: {
     peers: Peers
+    free: Buffer[]
     onFirst: (bodies: PageBodies) => void
     signal: AbortSignal
   },
 ): Promise<AgreedPage | undefined> {
-  const { peers } = options
+  const { peers, free } = options
   const ask = Math.min(peers.sizes().ask, peers.list().length)
   const told = { answered: 0, incomplete: 0, overwhelmed: 0, isSplit: false, reason: undefined }
   const unusual = new AbortController()
+  const startedAt = performance.now()
   let firstAt: number | undefined
   let isCompactTaken = false
   const page = await gather<Forms, AgreedPage>({
@@ -66,7 +74,7 @@ export async function readSparingPage(
       const isCompactWanted = !isCompactTaken
       isCompactTaken = true
       const [protobuf, compact] = await Promise.all([
-        askForm(peers, peer, { ...wish, form: 'protobuf' }, { told, signal }),
+        askForm(peers, peer, { ...wish, form: 'protobuf', into: free.pop() }, { told, signal }),
         isCompactWanted
           ? askForm(peers, peer, { ...wish, form: 'compact' }, { told, signal })
           : undefined,
@@ -84,11 +92,13 @@ export async function readSparingPage(
     decide(answers, { pending }) {
       const [first, ...others] = [...answers.values()]
       if (first === undefined) return undefined
-      const waited = performance.now() - (firstAt as number)
+      const answeredAt = firstAt ?? startedAt
+      const waited = performance.now() - answeredAt
+      const patience = Math.max(PATIENCE_MS, (answeredAt - startedAt) * PATIENCE_SHARE)
       const isOdd = others.some(({ protobuf }) => !protobuf.equals(first.protobuf))
       const isMissing = answers.size < ask
-      if (!isOdd && isMissing && pending.size > 0 && waited < PATIENCE_MS) {
-        return { waitMs: PATIENCE_MS - waited }
+      if (!isOdd && isMissing && pending.size > 0 && waited < patience) {
+        return { waitMs: patience - waited }
       }
       const compact = [first, ...others].find((each) => each.compact !== undefined)?.compact
       const bodies = compact && pageBodies(first.protobuf, compact)
@@ -97,6 +107,9 @@ export async function readSparingPage(
         for (const peer of pending) peers.noteLaggard(peer)
         unusual.abort()
         return undefined
+      }
+      for (const { protobuf } of others) {
+        if (free.length < FREE_MAX) free.push(Buffer.from(protobuf.buffer))
       }
       const agreeing = [...answers.keys()]
       return { result: { kind: 'page', bodies, count: wish.pageSize, isEnd: false, agreeing } }

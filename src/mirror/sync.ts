@@ -282,7 +282,7 @@ export function startSync(options: SyncOptions): Sync {
     around: { signal: AbortSignal; onFirst: (bodies: PageBodies) => void },
   ): Promise<Pick<Read, 'page' | 'prepared'> | undefined> {
     const onDoubt = () => sparing.noteDoubt()
-    const page = await readSparingPage(wish, { peers, ...around })
+    const page = await readSparingPage(wish, { peers, free: sparing.free, ...around })
     if (page === undefined) {
       onDoubt()
       return undefined

@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { type Cleanup, forEachEngine } from '../../test/support/engines.ts'
 import { createLogs } from '../base/log.ts'
 import type { Db } from '../db/db.ts'
-import { type HttpAnswer, type HttpRequest, NoAnswer } from '../http/call.ts'
+import { callRemote, type HttpAnswer, type HttpRequest, NoAnswer } from '../http/call.ts'
 import { type JoiningOptions, startJoining } from './joining.ts'
 import { isOnboarded } from './onboarding-store.ts'
 import { encodeSecret } from './secret.ts'
-import { createSponsorClient } from './sponsor-client.ts'
+import { createSponsorClient, SponsorAway } from './sponsor-client.ts'
 
 const URL = 'https://sv.sponsor.example'
 const PARTY = `acme-validator-1::1220${'ab'.repeat(32)}`
@@ -121,6 +121,15 @@ const REFUSALS: [fact: string, script: Script, sentence: RegExp][] = [
   ],
   ['a URL with nothing', { [VERSION_PATH]: [saying(404, 'no')] }, /no super validator app answers/],
 ]
+
+test('the pause that a sponsor asks for comes from the head of its answer', async () => {
+  const headers = { 'retry-after': '7' }
+  const fetch = async () => new Response('{"error":"busy"}', { status: 503, headers })
+  const client = createSponsorClient({ call: callRemote(fetch, URL), url: URL })
+  const away = await client.version(AbortSignal.timeout(5000)).catch((error: unknown) => error)
+  assert.deepEqual(away, new SponsorAway(`${URL} answers 503: busy.`, 7000))
+  assert.equal((away as SponsorAway).retryAfterMs, 7000)
+})
 
 forEachEngine((engine) => {
   const named = (fact: string) => `${fact} (${engine.name})`

@@ -2,27 +2,20 @@ import { createSimulatedClock, type SimulatedClock } from '../base/clock.ts'
 import { createLogs } from '../base/log.ts'
 import type { WalletConfig } from '../config/node-config.ts'
 import type { Db } from '../db/db.ts'
+import { createHealth } from '../health/checks.ts'
 import { callOwnRoutes, type HttpAnswer, type HttpCall, type HttpRequest } from '../http/call.ts'
-import {
-  LEDGER_BODY_BYTES_MAX,
-  ledgerErrors,
-  ledgerMethodNotAllowed,
-} from '../http/ledger-error.ts'
-import { createServer, registerRoutes } from '../http/server.ts'
 import { coin, coinOf } from '../ledger/coin.ts'
-import { commandsRoutes } from '../ledger/commands-routes.ts'
 import { type Ledger, openLedger } from '../ledger/ledger.ts'
 import { archiveCommand, createCommand, exerciseCommand, type Network } from '../ledger/network.ts'
 import { chooseInputs, coinsOf, transfer } from '../ledger/payments.ts'
 import { createPreapproval, preapproval } from '../ledger/preapproval.ts'
-import { readingRoutes } from '../ledger/reading-routes.ts'
 import { openRound } from '../ledger/round.ts'
 import { amuletRules, firstRules, type TrafficParameters } from '../ledger/rules.ts'
 import { TEMPLATES } from '../ledger/templates.ts'
+import { buildLedgerApp } from '../listen.ts'
+import { createRegistry } from '../metrics/registry.ts'
 import { prepareAutomations } from '../open-automations.ts'
 import { authenticationOff } from '../users/caller.ts'
-import { nodeRoutes } from '../users/node-routes.ts'
-import { partiesRoutes } from '../users/parties-routes.ts'
 import { insertParty } from '../users/parties-store.ts'
 import { type Decimal, decimal } from '../values/decimal.ts'
 import { type Instant, instantFromMicros } from '../values/instant.ts'
@@ -111,7 +104,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   for (const party of new Set(parties)) await addParty(databases.participant, party, clock)
   await found(ledger, options)
 
-  const app = await buildRoutes(ledger, { participantId, synchronizerId })
+  const app = await buildRoutes(ledger, { participantId, synchronizerId, clock })
   parts.defer(() => app.close())
   const reader = ledgerReader(ledger, options)
   const reserve = createTrafficReserve({
@@ -269,25 +262,33 @@ async function newestRound(ledger: Ledger, dso: string) {
   return newest
 }
 
+/** The ledger API as a node serves it, but on no port. */
 async function buildRoutes(
   ledger: Ledger,
-  node: { participantId: string; synchronizerId: string },
+  { clock, ...node }: { participantId: string; synchronizerId: string; clock: SimulatedClock },
 ) {
-  const authentication = authenticationOff
   const logs = createLogs({ level: 'silent', pretty: false })
-  const app = createServer({
-    logger: logs.named('annals.rehearsal'),
-    bodyBytesMax: LEDGER_BODY_BYTES_MAX,
-    errors: ledgerErrors,
-  })
-  const routes = async (scope: typeof app) => {
-    await partiesRoutes(scope, { db: ledger.db, authentication, ...node })
-    await nodeRoutes(scope, { authentication, ...node })
-    await commandsRoutes(scope, { ledger, authentication })
-    await readingRoutes(scope, { ledger, authentication })
+  const around = {
+    logs,
+    health: createHealth(),
+    registry: createRegistry({ nativeHistograms: false }),
+    statusOf: (id: string) => ({
+      id,
+      version: '',
+      commitTime: '',
+      startedAt: 0,
+      ports: () => ({}),
+    }),
   }
-  await registerRoutes(app, { routes, methodNotAllowed: ledgerMethodNotAllowed })
-  return app
+  const api = {
+    ...node,
+    db: ledger.db,
+    authentication: authenticationOff,
+    keySet: undefined,
+    embedded: { ledger, simulated: clock },
+    ledgerOff: undefined,
+  }
+  return (await buildLedgerApp(around, api, undefined)).app
 }
 
 /** What a scan would tell. */

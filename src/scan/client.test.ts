@@ -32,7 +32,10 @@ for (const way of ['exchange', 'fetch'] as const) {
       const text = JSON.stringify({ transactions: [], filler: 'x'.repeat(50_000) })
       const bodies: RequestListener[] = [
         (_, response) => void response.end(text),
-        (_, response) => void (response.write(text.slice(0, 9)), response.end(text.slice(9))),
+        (_, response) => {
+          response.write(text.slice(0, 9))
+          response.end(text.slice(9))
+        },
         (_, response) => void response.setHeader('content-encoding', 'gzip').end(gzipSync(text)),
         (_, response) =>
           void response.setHeader('content-encoding', 'zstd').end(zstdCompressSync(text)),

@@ -22,6 +22,8 @@ export type ScanLimits = {
   bytesMax: number
   /** About how large it will be, where somebody knows. */
   bytesExpected?: number | undefined
+  /** Memory for the body, if it fits; fresh memory costs as much as the copy into it. */
+  into?: Buffer | undefined
 }
 
 /** What came back whole, whatever its status; or why nothing usable did. */
@@ -160,8 +162,8 @@ const EMPTY = Buffer.alloc(0)
  * Collects a body; every piece is copied once, to its place. Its size is counted unpacked, so that a
  * bomb does not go off.
  */
-function createBody({ bytesMax, bytesExpected = FIRST_BYTES }: ScanLimits): Body {
-  let whole = EMPTY
+function createBody({ bytesMax, bytesExpected = FIRST_BYTES, into = EMPTY }: ScanLimits): Body {
+  let whole = into
   let received = 0
   let length = 0
   let unpacking: { stream: Transform; done: Promise<void> } | undefined
@@ -188,7 +190,7 @@ function createBody({ bytesMax, bytesExpected = FIRST_BYTES }: ScanLimits): Body
       }
       const announced = Number(lengthText ?? Number.NaN)
       if (announced > bytesMax) throw tooLarge()
-      if (announced > 0) whole = Buffer.allocUnsafeSlow(announced)
+      if (announced > whole.length) whole = Buffer.allocUnsafeSlow(announced)
     },
     add(chunk) {
       received += chunk.length

@@ -76,7 +76,7 @@ export const recordChange = (
  */
 export const recordAct = (
   db: Db,
-  act: { userId: string; party: string; trackingId: string; after: unknown },
+  act: { userId: string | undefined; party: string; trackingId: string; after: unknown },
 ): Promise<void> =>
   db.transaction(async (tx) => {
     const subject = { kind: 'party' as const, id: act.party }

@@ -188,6 +188,25 @@ const operations: Record<string, Operation> = {
     body: lax({ eventFormat: { type: 'object' }, activeAtOffset: count }),
     answer: listOf({ type: 'object' }),
   },
+  'POST /v2/state/active-contracts-page': {
+    summary: 'Page through the contracts that were active at an offset.',
+    body: lax({
+      eventFormat: { type: 'object' },
+      activeAtOffset: count,
+      maxPageSize: count,
+      pageToken: text,
+    }),
+    answer: {
+      type: 'object',
+      properties: {
+        activeContracts: listOf({ type: 'object' }),
+        activeAtOffset: count,
+        nextPageToken: text,
+      },
+      required: ['activeContracts', 'activeAtOffset'],
+      additionalProperties: false,
+    },
+  },
   'POST /v2/updates': {
     summary: 'List the updates after an offset; a WebSocket streams them as they come.',
     query: listQuery,

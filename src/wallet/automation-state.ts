@@ -6,7 +6,8 @@ import type { Wait } from './decision.ts'
 
 /** What is known of an automation, for people and programs that watch. */
 export type AutomationState = {
-  name: AutomationName
+  name: AutomationName | 'pruning'
+  /** Whose wallet it works for; pruning works for the participant. */
   party: string
   state: 'on' | 'off' | 'paused'
   /** Why it is off or paused; empty while it is on. */
@@ -50,7 +51,7 @@ export type RunReport = {
 
 /** What is known of one that has just been started. */
 export function firstState(
-  { name, party }: { name: AutomationName; party: string },
+  { name, party }: Pick<AutomationState, 'name' | 'party'>,
   done: DoneAct | undefined,
 ): AutomationState {
   const lastAct = done && { at: done.doneAt, what: done.what, updateId: done.updateId }
@@ -86,7 +87,7 @@ export function sentenceOf({ because, isWarning }: Wait): string {
 }
 
 /** A sentence about an automation; `isPrivate` when it tells what a wallet holds. */
-export type Warning = { name: AutomationName; party: string; why: string; isPrivate: boolean }
+export type Warning = Pick<AutomationState, 'name' | 'party' | 'why'> & { isPrivate: boolean }
 
 /** What the operator should mend. */
 export function warningsOf(

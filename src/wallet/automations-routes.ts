@@ -47,7 +47,7 @@ function stateJson({ name, party, state, why, lastRun, nextRun, ...rest }: Autom
 function notRunning(): PlainError {
   return new PlainError(
     503,
-    'No automations run on this node: it is starting, or another node that shares its database runs them.',
+    'This node leaves automations and pruning to the node that shares its databases and was there first. Ask that one; when it is gone for good, restart this one.',
   )
 }
 

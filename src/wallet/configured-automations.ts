@@ -87,8 +87,10 @@ export function configureAutomations(
 }
 
 /** Without a wallet nothing runs; what the configuration names is a warning. */
-export function idleWithoutWallet(rules: AutomationRules, operator: string): IdleAutomation[] {
-  const why = 'enableWallet is false; write enableWallet: true, or remove the automation'
+export function idleWithoutWallet(
+  rules: AutomationRules,
+  { operator, why }: { operator: string; why: string },
+): IdleAutomation[] {
   const idle = (name: AutomationName, party: string) => ({ name, party, why, isWarning: true })
   return [
     ...rules.sweeps.map(({ sender }) => idle('sweep', sender)),

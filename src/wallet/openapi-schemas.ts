@@ -1,3 +1,5 @@
+import { AUTOMATIONS } from './automation.ts'
+
 /** JSON Schemas of what the validator API takes and gives. Answers are closed, requests stay open. */
 export type Schema = Record<string, unknown>
 
@@ -180,8 +182,8 @@ export const schemas: Record<string, Schema> = {
   Automations: closed({ automations: listOf(ref('Automation')), warnings: listOf(text) }),
   Automation: closed(
     {
-      name: text,
-      party,
+      name: { enum: [...AUTOMATIONS, 'pruning'] },
+      party: { ...party, description: 'Whose wallet it works for; of pruning, the participant.' },
       state: { enum: ['on', 'off', 'paused'] },
       why: text,
       last_run: nullable(text),

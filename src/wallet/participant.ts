@@ -115,9 +115,6 @@ export type ParticipantOptions = {
   admit?(priority: 'high' | 'low'): Promise<void>
 }
 
-/** The most that the ledger API lists at once. */
-const CONTRACTS_LIST_MAX = 10_000
-
 export function openParticipantClient(options: ParticipantOptions): Participant {
   const { call, token, clock } = options
   let synchronizer: string | undefined
@@ -217,17 +214,17 @@ export function openParticipantClient(options: ParticipantOptions): Participant 
     },
 
     async *activeContracts({ parties, offset, templateIds }) {
-      for (const party of parties) {
-        for (const templateId of templateIds) {
-          const identifierFilter = { TemplateFilter: { value: { templateId } } }
-          const eventFormat = {
-            filtersByParty: { [party]: { cumulative: [{ identifierFilter }] } },
-          }
-          const body = { eventFormat, activeAtOffset: Number(offset) }
-          const list = await post<unknown[]>('/v2/state/active-contracts', body)
-          if (list.length >= CONTRACTS_LIST_MAX) throw tooManyContracts(party, templateId)
-          yield list.map(readActive).filter((contract) => contract !== undefined)
-        }
+      const cumulative = templateIds.map((templateId) => ({
+        identifierFilter: { TemplateFilter: { value: { templateId } } },
+      }))
+      const filtersByParty = Object.fromEntries(parties.map((party) => [party, { cumulative }]))
+      const body = { eventFormat: { filtersByParty }, activeAtOffset: Number(offset) }
+      type Page = { activeContracts: unknown[]; nextPageToken?: string }
+      for (let pageToken: string | undefined = ''; pageToken !== undefined; ) {
+        const path = '/v2/state/active-contracts-page'
+        const page: Page = await post<Page>(path, { ...body, pageToken })
+        yield page.activeContracts.map(readActive).filter((contract) => contract !== undefined)
+        pageToken = page.nextPageToken
       }
     },
 
@@ -345,11 +342,4 @@ type StatedRight = { kind: Record<string, { value: { party?: string } }> }
 
 function readRight({ kind }: StatedRight): ParticipantRight[] {
   return Object.entries(kind).map(([name, { value }]) => ({ kind: name, party: value.party ?? '' }))
-}
-
-function tooManyContracts(party: string, templateId: string): ParticipantError {
-  return new ParticipantError(
-    `${party} has ${CONTRACTS_LIST_MAX} contracts of ${templateId} or more, which cannot be listed at once. Merge its coins.`,
-    { status: 200, isDefinite: true, isRetryable: false },
-  )
 }

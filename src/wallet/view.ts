@@ -28,6 +28,11 @@ export type View = {
   find: Holdings['find']
   /** Resolves when the view holds the offset, or when the signal aborts or the view closes. */
   waitFor(offset: bigint, signal?: AbortSignal): Promise<void>
+  /**
+   * Resolves with true when something after the offset has concerned a wallet, or there is another
+   * wallet; with false when the signal aborts or the view closes. For those who can wait a moment.
+   */
+  waitForChange(from: bigint, signal: AbortSignal): Promise<boolean>
   /** Adds a wallet; resolves when the view holds it. */
   add(party: string): Promise<void>
   remove(party: string): void
@@ -73,6 +78,9 @@ const UNSTORED_OFFSETS_MAX = 500n
 const UNSTORED_MS_MAX = 5_000
 /** The longest that the participant keeps a question open; short, so that its stop is not held up. */
 const WAIT_MS = 1000
+/** Steps that follow each other so closely mean a busy ledger. */
+const BUSY_MS = 20
+const REST_MS = 20
 /** After a failure the participant gets this long to recover. */
 const RETRY_MS = 500
 const RETRY_MS_MAX = 10_000
@@ -90,6 +98,9 @@ export async function openView(options: ViewOptions): Promise<View> {
   let stored = { end: 0n, at: 0 }
   let fault: string | undefined
   let nudge = new AbortController()
+  /** Up to here something has concerned a wallet. */
+  let changedAt = 0n
+  let advancedAt = Number.NEGATIVE_INFINITY
   let isNudged = false
 
   async function start(): Promise<void> {
@@ -127,6 +138,7 @@ export async function openView(options: ViewOptions): Promise<View> {
     await log.append({ parties: [party], updates: [], holdings: own, end })
     holdings.adopt(own, party)
     parties.add(party)
+    for (const check of waiting) check()
   }
 
   async function record(batch: {
@@ -145,7 +157,10 @@ export async function openView(options: ViewOptions): Promise<View> {
       for (let next = joining.shift(); next !== undefined; next = joining.shift()) await admit(next)
       const target = await participant.ledgerEnd()
       if (target <= end) await waitForMore()
-      else await advance(target)
+      else {
+        await advance(target)
+        await pauseWhenBusy()
+      }
       fault = undefined
     }
   }
@@ -159,8 +174,20 @@ export async function openView(options: ViewOptions): Promise<View> {
       stored = { end: reached, at: performance.now() }
     }
     end = reached
+    if (updates.length > 0) changedAt = reached
     options.onApplied?.(updates)
     for (const check of waiting) check()
+  }
+
+  /** On a busy ledger a moment's rest lets many updates be read at once, unless somebody waits. */
+  async function pauseWhenBusy(): Promise<void> {
+    const isBusy = performance.now() - advancedAt < BUSY_MS
+    advancedAt = performance.now()
+    nudge = new AbortController()
+    if (!isBusy || joining.length > 0 || isNudged) return
+    const signal = AbortSignal.any([stop.signal, nudge.signal])
+    await wait(REST_MS, undefined, { signal }).catch(() => {})
+    advancedAt = performance.now()
   }
 
   function isStoringDue(reached: bigint): boolean {
@@ -188,6 +215,21 @@ export async function openView(options: ViewOptions): Promise<View> {
     const query = { parties: [...parties], offset: end, waitMs: WAIT_MS, signal }
     await participant.waitAfter(query).catch((error: unknown) => {
       if (!signal.aborted) throw error
+    })
+  }
+
+  function waitUntil(isReached: () => boolean, signal: AbortSignal | undefined): Promise<void> {
+    const isOver = () => isReached() || stop.signal.aborted || (signal?.aborted ?? false)
+    if (isOver()) return Promise.resolve()
+    return new Promise((resolve) => {
+      const check = () => {
+        if (!isOver()) return
+        waiting.delete(check)
+        signal?.removeEventListener('abort', check)
+        resolve()
+      }
+      waiting.add(check)
+      signal?.addEventListener('abort', check)
     })
   }
 
@@ -238,21 +280,18 @@ export async function openView(options: ViewOptions): Promise<View> {
     topUpStates: (party) => holdings.of('topUpState', party),
     find: (kind, contractId) => holdings.find(kind, contractId),
     waitFor(offset, signal) {
-      const isOver = () => end >= offset || stop.signal.aborted || (signal?.aborted ?? false)
-      if (isOver()) return Promise.resolve()
-      return new Promise((resolve) => {
-        const check = () => {
-          if (!isOver()) return
-          waiting.delete(check)
-          signal?.removeEventListener('abort', check)
-          resolve()
-        }
-        waiting.add(check)
-        signal?.addEventListener('abort', check)
-        // What the ledger did meanwhile may not concern these wallets, so that no update wakes the view.
+      const waits = waitUntil(() => end >= offset, signal)
+      // What the ledger did meanwhile may not concern these wallets, so that no update wakes the view.
+      if (end < offset) {
         isNudged = true
         nudge.abort()
-      })
+      }
+      return waits
+    },
+    async waitForChange(from, signal) {
+      const known = parties.size
+      await waitUntil(() => changedAt > from || parties.size !== known, signal)
+      return !stop.signal.aborted && !signal.aborted
     },
     add(party) {
       if (parties.has(party)) return Promise.resolve()

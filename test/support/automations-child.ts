@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { createLogs } from '../../src/base/log.ts'
 import { findNetwork } from '../../src/ledger/network.ts'
 import { tap } from '../../src/ledger/payments.ts'
@@ -8,6 +9,9 @@ import { testConfig } from './node.ts'
 // A node whose automations have much to do, until it is killed: coins come in without end, each told as a line,
 // "in <command id>". Arguments: the data directory, the app database and the wallet's settings as JSON, who
 // governs and who receives, and the number of the first payment.
+
+/** Leaves the ledger to the automations. */
+const PAUSE_MS = 50
 
 const [dataDirectory = '', target = '', wallet = '', dso = '', receiver = '', first = '0'] =
   process.argv.slice(2)
@@ -29,4 +33,5 @@ for (let n = Number(first); ; n += 1) {
     },
   )
   process.stdout.write(`in ${commandId}\n`)
+  await wait(PAUSE_MS)
 }
