@@ -23,7 +23,6 @@ import {
   type ServerTls,
 } from './http/tls.ts'
 import { commandsRoutes } from './ledger/commands-routes.ts'
-import { contractsPageRoutes } from './ledger/contracts-page-routes.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { ledgerOffRoutes } from './ledger/off-routes.ts'
 import { readingRoutes } from './ledger/reading-routes.ts'
@@ -199,7 +198,6 @@ export async function buildLedgerApp(
     if (embedded !== undefined) {
       await commandsRoutes(scope, { ledger: embedded.ledger, authentication })
       await readingRoutes(scope, { ledger: embedded.ledger, authentication })
-      await contractsPageRoutes(scope, { ledger: embedded.ledger, authentication })
       const { simulated: clock } = embedded
       if (clock !== undefined) await timeRoutes(scope, { clock, authentication })
     }

@@ -263,6 +263,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     participantDb: db,
     appDb: appDatabase.db,
     isFollower,
+    isWriter: () => opened.writer.isHeld(),
     pruning,
     embedded,
     partyHint: participant.partyHint,

@@ -72,6 +72,8 @@ export async function startNodeAutomations(
     around: Surroundings
     participantDb: Db
     isFollower: boolean
+    /** Whether no other node that shares the database has taken over. */
+    isWriter(): boolean
     /** Shown among the automations. */
     pruning: WatchedPruning
     onRun(run: RunReport): void
@@ -97,6 +99,7 @@ export async function startNodeAutomations(
       recordAct(options.participantDb, { userId, party, trackingId, after }),
     log: around.logs.named('annals.automations'),
     onRun: options.onRun,
+    mayAct: options.isWriter,
     lagMicros: async () => clock.nowMicros() - (await participant.now()),
   })
   own.defer(() => automations.close())
@@ -124,10 +127,11 @@ async function openAutomations(
     onRun(run: RunReport): void
     /** How far the synchronizer's time lags behind ours. */
     lagMicros(): Promise<bigint>
+    mayAct(): boolean
   },
 ): Promise<AutomationRunner> {
   const { context, automations, idle } = prepareAutomations(of)
-  const { clock, log, lagMicros, view } = of
+  const { clock, log, lagMicros, mayAct, view } = of
   const runner = startAutomations({
     clock,
     log,
@@ -136,6 +140,7 @@ async function openAutomations(
     idle,
     done: await selectDone(of.db),
     lagMicros,
+    mayAct,
     onRun: of.onRun,
   })
   const stop = new AbortController()

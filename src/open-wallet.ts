@@ -40,6 +40,8 @@ export type NodeWalletOptions = {
   participantDb: Db
   /** Another node that shares the app database writes the log. */
   isFollower: boolean
+  /** Whether this node is the one that writes, now. */
+  isWriter(): boolean
   pruning: WatchedPruning
   embedded: NodeLedger | undefined
   /** The party hint that the participant has kept since its first start. */

@@ -293,7 +293,7 @@ test('pruning stands among the automations: when, what it did, and what it would
   await until(
     async () =>
       (await would())?.startsWith(
-        `would prune ${end} offsets up to ${end} when the next window opens at ${day}T03:00:00Z, because they are older than the retention of 30d`,
+        `would prune ${end} offsets up to ${end} when the next window opens at ${day}T03:00:00Z, because that is older than the retention of 30d`,
       ) === true,
     'the history and the wallets follow',
   )

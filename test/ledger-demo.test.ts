@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openWorld, ROUND } from './support/coin-world.ts'
-import { runCommand } from './support/command.ts'
 import { newDirectory } from './support/node.ts'
+import { runCommand } from './support/node-process.ts'
 
 const PAYMENTS = 40
 

@@ -9,6 +9,16 @@ import { forEachEngine } from './support/engines.ts'
 import { newDirectory } from './support/node.ts'
 import { runCommand, spawnNode, startCommand } from './support/node-process.ts'
 
+/** What needs a ledger. */
+const VALUES = `
+topup:
+  targetThroughput: 20000
+  minTopupInterval: 1m
+participantPruningSchedule:
+  cron: "0 0 3 * * ?"
+  maxDuration: 30m
+  retention: 30d
+`
 const REMEDY = /set migration\.id to 3 and migration\.migrating to true .* another data directory/
 
 forEachEngine(({ name, open }) => {
@@ -25,7 +35,9 @@ forEachEngine(({ name, open }) => {
     const imported = await runCommand(['import', file, '--data', data])
     assert.equal(imported.code, 0, imported.stderr)
 
-    const node = await startCommand(t, ['--data', data])
+    const needy = join(newDirectory(t), 'needy.yaml')
+    writeFileSync(needy, VALUES)
+    const node = await startCommand(t, ['--data', data, '-f', needy])
     const { stdout: token } = await runCommand(['token', '--data', data])
     const headers = { authorization: `Bearer ${token.trim()}` }
     const asked = [
@@ -46,7 +58,10 @@ forEachEngine(({ name, open }) => {
     assert.equal(anonymous.status, 401)
     const ready = await fetch(`${node.urls.validator}/readyz`)
     assert.equal(ready.status, 200)
-    assert.match(await ready.text(), REMEDY)
+    const told = await ready.text()
+    assert.match(told, REMEDY)
+    assert.match(told, /^Warning: pruning of annals-validator-1::1220.* no ledger of its own/m)
+    assert.match(told, /^Warning: top-up of annals-validator-1: there are no wallets/m)
     const url = ['--url', node.urls.ledger]
     const demo = await runCommand(['demo', '--data', data, ...url])
     assert.equal(demo.code, 1)

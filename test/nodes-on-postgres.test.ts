@@ -118,10 +118,17 @@ test('two nodes on one database submit at the same time: nothing is lost or doub
       })
       return { status: response.status, body: (await response.json()) as Record<string, unknown> }
     }
-    return { node, ask }
+    return { node, ask, authorization }
   }
   const nodes = [await open(), await open()]
   const [one, two] = nodes as [(typeof nodes)[0], (typeof nodes)[0]]
+  const [led, left] = await Promise.all(
+    nodes.map(({ node, authorization }) =>
+      fetch(`${node.urls.validator}/v0/admin/automations`, { headers: { authorization } }),
+    ),
+  )
+  assert.deepEqual([led?.status, left?.status], [200, 503])
+  assert.match(String(await left?.text()), /leaves automations and pruning to the node that shares/)
   const { body: parties } = await one.ask('/v2/parties')
   const dso = (parties.partyDetails as { party: string }[])
     .map(({ party }) => party)

@@ -87,8 +87,8 @@ function tableOf({ automations }: Answer, isDryRun: boolean): string {
       shortTime(state.last_run),
       shortTime(state.next_run),
       String(state.failures_in_a_row),
-      state.state === 'on' ? (state.last_outcome?.sentence ?? '-') : state.why,
-      state.last_act?.what ?? '-',
+      shortIds(state.state === 'on' ? (state.last_outcome?.sentence ?? '-') : state.why),
+      shortIds(state.last_act?.what ?? '-'),
       state.last_act?.update_id ?? '-',
     ]),
   )
@@ -96,6 +96,11 @@ function tableOf({ automations }: Answer, isDryRun: boolean): string {
 
 function shortParty(party: string): string {
   return party.length > PARTY_CHARACTERS ? `${party.slice(0, PARTY_CHARACTERS)}…` : party
+}
+
+/** A row with whole party ids is as wide as three terminals. */
+function shortIds(sentence: string): string {
+  return sentence.replace(/(::1220[0-9a-f]{4})[0-9a-f]{60}/g, '$1…')
 }
 
 function shortTime(instant: string | null): string {

@@ -92,10 +92,13 @@ async function print(
     printLine(context, JSON.stringify(report.rehearsalJson(rehearsal)))
     return
   }
-  const tables = [
-    formatTable(report.ACT_HEADINGS, report.actRows(rehearsal, ACT_ROWS_MAX)),
-    formatTable(report.TOTAL_HEADINGS, report.totalRows(rehearsal)),
-  ]
+  const tables =
+    rehearsal.acts.length === 0
+      ? ['No automation did anything.']
+      : [
+          formatTable(report.ACT_HEADINGS, report.actRows(rehearsal, ACT_ROWS_MAX)),
+          formatTable(report.TOTAL_HEADINGS, report.totalRows(rehearsal)),
+        ]
   const plots = report.plotsOf(rehearsal, PLOT_COLUMNS)
   const notes = [...report.notesOf(rehearsal), `The seed was ${rehearsal.seed}.`].join('\n')
   printLine(context, [...tables, ...plots, notes].join('\n\n'))

@@ -6,7 +6,6 @@ import { forEachEngine } from '../../test/support/engines.ts'
 import { ledgerErrorHandler } from '../http/ledger-error.ts'
 import { authenticationOff } from '../users/caller.ts'
 import { decimal } from '../values/decimal.ts'
-import { contractsPageRoutes } from './contracts-page-routes.ts'
 import { chooseInputs, coinsOf, tap, transfer } from './payments.ts'
 import { readingRoutes } from './reading-routes.ts'
 
@@ -36,7 +35,6 @@ forEachEngine((engine) => {
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
     app.decorateRequest('caller')
     await readingRoutes(app, { ledger, authentication: authenticationOff })
-    await contractsPageRoutes(app, { ledger, authentication: authenticationOff })
     const ask = async (path: string, body: object) => {
       const answer = await app.inject({ method: 'POST', url: path, payload: JSON.stringify(body) })
       return { status: answer.statusCode, body: answer.json() }

@@ -5,6 +5,7 @@ export type LedgerEnd = {
   readonly state: LedgerState
   /** When that became known, on the clock of `performance.now()`. */
   readonly movedAt: number
+  readonly isClosed: boolean
   move(to: LedgerState): void
   /** Resolves when the end lies after the offset, when the signal aborts, or when nothing will come any more. */
   waitAfter(offset: bigint, signal: AbortSignal): Promise<void>
@@ -26,6 +27,9 @@ export function createLedgerEnd(first: LedgerState): LedgerEnd {
     },
     get movedAt() {
       return movedAt
+    },
+    get isClosed() {
+      return isClosed
     },
     move(to) {
       state = to

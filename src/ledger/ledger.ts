@@ -94,6 +94,8 @@ export type Ledger = {
   refresh(): Promise<bigint>
   /** Resolves when the end lies after the offset, or when the signal aborts. */
   waitAfter(offset: bigint, signal: AbortSignal): Promise<void>
+  /** Whether nothing will come any more. */
+  readonly isClosed: boolean
   /** Waits for what is under way; refuses what comes later. */
   close(): Promise<void>
 }
@@ -185,6 +187,9 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     offsetAt: (recordTime) => offsetAtTime(db, recordTime),
     refresh,
     waitAfter: end.waitAfter,
+    get isClosed() {
+      return end.isClosed
+    },
     async close() {
       await queue.close()
       end.close()

@@ -10,6 +10,7 @@ const PATHS = {
     '/v2/commands/submit-and-wait-for-reassignment',
     '/v2/commands/completions',
     '/v2/state/active-contracts',
+    '/v2/state/active-contracts-page',
     '/v2/updates',
     '/v2/events/events-by-contract-id',
     '/v2/updates/flats',

@@ -262,6 +262,29 @@ forEachEngine((engine) => {
     assert.deepEqual(resumed.batches, [[1000n, old]])
   })
 
+  test(`where windows overlap, one that closes leaves the rest to the next at once${on}`, async (t) => {
+    const db = await engine.open(t, 'participant')
+    const { ledger, network, clock } = await openTestLedger(t, db)
+    const taps = Array.from({ length: 1100 }, () =>
+      tap(ledger, network, { receiver: alice, amount: decimal('1') }),
+    )
+    await Promise.all(taps)
+    const old = ledger.end
+    await applySchedule(db, { ...SCHEDULE, cron: '0 0 * * * ?', maxDurationMs: 5_400_000 })
+    clock.advance(31n * DAY + HOUR + MINUTE)
+    await tap(ledger, network, { receiver: alice, amount: decimal('1') })
+    // From one minute past one to half past one: the window of midnight has closed.
+    const { runs } = watch(t, { ledger, onBatch: () => clock.advance(29n * MINUTE) })
+    await until(() => runs.length === 2)
+    assert.deepEqual(
+      runs.map(({ from, to, isCut }) => [from, to, isCut]),
+      [
+        [0n, 1000n, true],
+        [1000n, old, false],
+      ],
+    )
+  })
+
   test(`a batch that fails is tried again in the window${on}`, async (t) => {
     const db = await engine.open(t, 'participant')
     const world = await openTestLedger(t, db)

@@ -19,6 +19,7 @@ import {
   textField,
 } from '../users/request-fields.ts'
 import { contractEventsRoutes } from './contract-events-routes.ts'
+import { contractsPageRoutes } from './contracts-page-routes.ts'
 import {
   accessTokenExpired,
   listTooLong,
@@ -125,6 +126,7 @@ export const readingRoutes = async (
 
   await singleUpdateRoutes(app, { ledger, authentication })
   await contractEventsRoutes(app, { ledger, authentication })
+  await contractsPageRoutes(app, { ledger, authentication })
 
   const authenticate = (message: IncomingMessage) =>
     authentication.authenticate({ raw: message } as FastifyRequest)

@@ -68,7 +68,7 @@ async function* entriesOf(ledger: Ledger, range: Range): AsyncGenerator<LedgerEn
   while (!signal.aborted && (until === undefined || cursor < until)) {
     const page = await ledger.entriesAfter(cursor, PAGE_UPDATES)
     if (page.length === 0) {
-      if (range.mayWait?.() === false) return
+      if (range.mayWait?.() === false || ledger.isClosed) return
       await waitForMore(ledger, cursor, signal)
     }
     for (const entry of page) {

@@ -74,7 +74,7 @@ export function plotsOf(rehearsal: Rehearsal, width: number): string[] {
         ({ balances, price }) => Number(((balances.get(party) ?? 0n) * price) / 10n ** 18n) / 100,
       ),
       width,
-      print: (value) => value.toFixed(0),
+      print: printScale,
       ...ends,
     }),
   )
@@ -83,7 +83,7 @@ export function plotsOf(rehearsal: Rehearsal, width: number): string[] {
     title: 'Bought traffic that is left, in kB',
     values: samples.map(({ traffic }) => Number(traffic) / 1000),
     width,
-    print: (value) => value.toFixed(0),
+    print: printScale,
     ...ends,
   })
   return [...balances, traffic]
@@ -95,7 +95,7 @@ export function notesOf(rehearsal: Rehearsal): string[] {
   const topUps = totalsOf(rehearsal.acts).filter(({ automation }) => automation === 'top-up')
   const spent = topUps.reduce((sum, { usd }) => sum + usd, 0n)
   return [
-    `In ${days} days ${printUsd(receivedUsd)} came in, and traffic cost ${printUsd(spent)}.`,
+    `In ${days === 1 ? '1 day' : `${days} days`} ${printUsd(receivedUsd)} came in, and traffic cost ${printUsd(spent)}.`,
     `The coin began at ${printAmount(assumptions.price)} USD; applications sent ${Math.round(assumptions.trafficPerSecond)} bytes a second on average; a million bytes cost ${printAmount(assumptions.traffic.extraTrafficPrice)} USD.`,
     ...(refusedTraffic === 0n
       ? []
@@ -157,6 +157,11 @@ function shortParty(party: string): string {
 
 function shorten(what: string): string {
   return what.length > WHAT_CHARACTERS ? `${what.slice(0, WHAT_CHARACTERS)}…` : what
+}
+
+/** Small numbers with places, so that the ends of a scale differ. */
+function printScale(value: number): string {
+  return value === 0 || value >= 10 ? value.toFixed(0) : value.toPrecision(2)
 }
 
 function printTime(micros: bigint): string {

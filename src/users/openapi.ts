@@ -218,6 +218,32 @@ const operations: Record<string, Operation> = {
     body: lax({ updateId: text, updateFormat: { type: 'object' } }),
     answer: { type: 'object' },
   },
+  'POST /v2/updates/update-by-offset': {
+    summary: 'Get the update at an offset.',
+    body: lax({ offset: count, updateFormat: { type: 'object' } }),
+    answer: { type: 'object' },
+  },
+  'POST /v2/updates/transaction-by-id': {
+    summary: 'Get one transaction.',
+    body: lax({ updateId: text, transactionFormat: { type: 'object' } }),
+    answer: { type: 'object' },
+  },
+  'POST /v2/updates/transaction-by-offset': {
+    summary: 'Get the transaction at an offset.',
+    body: lax({ offset: count, transactionFormat: { type: 'object' } }),
+    answer: { type: 'object' },
+  },
+  'POST /v2/updates/flats': {
+    summary: 'List the transactions after an offset, as older clients ask for them.',
+    query: listQuery,
+    body: lax({ beginExclusive: count, endInclusive: count, filter: { type: 'object' } }),
+    answer: listOf({ type: 'object' }),
+  },
+  'POST /v2/events/events-by-contract-id': {
+    summary: 'Tell how a contract came and went.',
+    body: lax({ contractId: text, eventFormat: { type: 'object' } }),
+    answer: { type: 'object' },
+  },
   'GET /v2/audit': {
     summary: 'List administrative changes, newest first; of one user, identity provider or party.',
     query: { ...paging, user: text, idp: text, party: text },

@@ -178,6 +178,20 @@ test('three failures that pass by themselves are quiet, the fourth is a warning;
   )
 })
 
+test('a node that has lost its place to another does nothing until it has it back', async (t) => {
+  let isOurs = false
+  const of = start(t, [], { mayAct: () => isOurs })
+  await of.settle()
+  assert.deepEqual(of.ran, [])
+  assert.equal(of.runner.states()[0]?.state, 'paused')
+  assert.match(of.runner.notices()[0] ?? '', /^sweep of alice: this node has lost the lock/)
+  isOurs = true
+  of.clock.advance(BigInt(INTERVAL_MS) * 1000n)
+  await of.settle()
+  assert.equal(of.ran.length, 1)
+  assert.deepEqual([of.runner.states()[0]?.state, of.runner.notices()], ['on', []])
+})
+
 test('while the synchronizer lags more than two minutes nothing runs', async (t) => {
   let lag = 121n * SECOND
   const of = start(t, [], { lagMicros: async () => lag })

@@ -54,6 +54,8 @@ export type RunnerOptions = {
   done: readonly DoneAct[]
   /** How far the synchronizer's time lags behind ours. */
   lagMicros(): Promise<bigint>
+  /** Whether this node is the one that may act now; where several share a database that may change. */
+  mayAct?(): boolean
   onRun?(run: RunReport): void
   /** From 0 up to 1; for tests. */
   random?: () => number
@@ -67,6 +69,9 @@ const QUIET_FAILURES_MAX = 3
 const LAG_MICROS_MAX = 120_000_000n
 /** After so many runs that did something others get a turn; the next run comes after the interval. */
 const RUNS_AT_ONCE_MAX = 100
+
+const NOT_OURS =
+  'this node has lost the lock of the history, which another node may hold; automations go on when it is held again'
 
 type Running = {
   automation: Automation
@@ -143,13 +148,16 @@ export function startAutomations(options: RunnerOptions): AutomationRunner {
   }
 
   async function isPaused(known: AutomationState): Promise<boolean> {
+    known.why = (options.mayAct?.() ?? true) ? await describeLag() : NOT_OURS
+    known.state = known.why === '' ? 'on' : 'paused'
+    return known.why !== ''
+  }
+
+  /** Empty while it does not matter. */
+  async function describeLag(): Promise<string> {
     const lag = await options.lagMicros()
-    const isLate = lag > LAG_MICROS_MAX
-    known.state = isLate ? 'paused' : 'on'
-    known.why = isLate
-      ? `the time of the synchronizer lags ${lag / 1_000_000n} s behind; automations go on when it is less than ${LAG_MICROS_MAX / 1_000_000n} s`
-      : ''
-    return isLate
+    if (lag <= LAG_MICROS_MAX) return ''
+    return `the time of the synchronizer lags ${lag / 1_000_000n} s behind; automations go on when it is less than ${LAG_MICROS_MAX / 1_000_000n} s`
   }
 
   /** Acts are news; why nothing is done is told when it changes, if it is worth it. */

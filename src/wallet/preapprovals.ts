@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { notFound, PlainError } from '../http/plain-error.ts'
 import { createPreapproval as createChoice } from '../ledger/preapproval.ts'
 import type { Decimal } from '../values/decimal.ts'
@@ -39,7 +40,7 @@ export function createPreapproval(wallet: Wallet, receiver: string): Promise<Cre
       const done = await wallet.participant.submit({
         actAs: [...new Set([receiver, provider])],
         // Of two requests at the same time one is accepted, and the other finds what it has made.
-        commandId: `annals-preapproval-${receiver}-${wallet.view.end}`,
+        commandId: `annals-preapproval-${hash('sha256', receiver)}-${wallet.view.end}`,
         workflowId: 'preapproval',
         commands: [createPreapprovalCommand(network, { receiver, provider, expiresAt })],
         priority: 'low',

@@ -45,6 +45,14 @@ const TABLE: [string, string, string, string, string, boolean, string | undefine
   ['1', '12', '10', '12', '0', false, undefined],
 ]
 
+test('next to the maximum a dry run says more than cents', () => {
+  const facts = { balance: decimal('10.0000000001'), price: decimal('1'), outstanding: 0n }
+  assert.equal(
+    printSentence(decideSweep(rule({ max: '10', min: '2' }), facts)),
+    'would offer 8.0000000001 to bob::1220ab, because 10.0000000001 coins at 1 USD are 10.0000000001 USD, above the maximum of 10 USD, and 2.00 USD stay',
+  )
+})
+
 for (const [price, balance, max, min, outstanding, usePreapproval, sent] of TABLE) {
   const what = sent === undefined ? 'sends nothing' : `sends ${sent}`
   const mode = usePreapproval ? 'preapproval' : 'offer'

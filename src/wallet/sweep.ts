@@ -48,8 +48,12 @@ export function decideSweep(rule: SweepRule, facts: SweepFacts): Decision<SweepP
   if (price <= 0n) return wait('the network has no price for the coin', true)
   // A preapproved transfer is over when it is made; only offers stand between.
   const outstanding = rule.usePreapproval ? 0n : facts.outstanding
-  const held = `${printAmount(balance)} coins at ${printAmount(price)} USD are ${printUsd(rounded(balance * price))}`
-  const maximum = `the maximum of ${printUsd(rule.maxBalanceUsd)}`
+  const worth = rounded(balance * price)
+  const isClose = printUsd(worth) === printUsd(rule.maxBalanceUsd)
+  // Where cents would not tell them apart.
+  const print = isClose ? (usd: Decimal) => `${printAmount(usd)} USD` : printUsd
+  const held = `${printAmount(balance)} coins at ${printAmount(price)} USD are ${print(worth)}`
+  const maximum = `the maximum of ${print(rule.maxBalanceUsd)}`
   // Products of two decimals have twenty places, and are compared as they are.
   const limit = rule.maxBalanceUsd * DECIMAL_ONE
   if (balance * price <= limit) return wait(`${held}, which is not above ${maximum}`)

@@ -112,6 +112,16 @@ const DECISIONS: [string, Partial<TopUpFacts>, 'buys' | RegExp][] = [
     { lastPurchasedAtMicros: NOW - 59_999_999n },
     /the next purchase may be made at 2026-01-01T00:00:00.000001Z, 60 s after the last/,
   ],
+  [
+    'bought by a clock that is a minute ahead',
+    { lastPurchasedAtMicros: NOW + 60_000_000n },
+    /the next purchase may be made at 2026-01-01T00:02:00Z/,
+  ],
+  [
+    'bought by a clock that was a year ahead',
+    { lastPurchasedAtMicros: NOW + 31_536_000_000_000n },
+    /is noted at 2027-01-01T00:00:00Z, and it is 2026-01-01T00:00:00Z now; set the clock right/,
+  ],
   ['a byte less than a purchase left', { extraTrafficRemainder: 1_199_999n }, 'buys'],
   [
     'as much as a purchase left',

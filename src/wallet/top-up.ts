@@ -42,6 +42,8 @@ export type TopUpPlan = { bytes: bigint; cost: TrafficCost; intervalMs: number }
 export type TrafficCost = { usd: Decimal; coins: Decimal }
 
 const BYTES_PER_MEGABYTE = decimal('1000000')
+/** Clocks of sound machines differ by less. A purchase further ahead was made by one that was wrong. */
+const CLOCK_SKEW_MICROS = 60_000_000n
 
 /**
  * At most one purchase is made in a poll, so the interval is rounded up to a multiple of it. What the
@@ -89,6 +91,14 @@ export function decideTopUp(rule: TopUpRule, facts: TopUpFacts): Decision<TopUpP
     }
   }
   const nextAtMicros = facts.lastPurchasedAtMicros + BigInt(intervalMs) * 1000n
+  if (facts.lastPurchasedAtMicros > facts.nowMicros + CLOCK_SKEW_MICROS) {
+    return {
+      kind: 'wait',
+      because: `the last purchase is noted at ${printTime(facts.lastPurchasedAtMicros)}, and it is ${printTime(facts.nowMicros)} now; set the clock right, or buy traffic by hand until then`,
+      isWarning: true,
+      untilMicros: nextAtMicros,
+    }
+  }
   if (nextAtMicros > facts.nowMicros) {
     return {
       kind: 'wait',

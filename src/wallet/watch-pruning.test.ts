@@ -29,17 +29,17 @@ test('a dry run of pruning says how far it would come, when, why, and what holds
     [
       { pruned: 10n, retention: 52n, target: 52n },
       closed,
-      'would prune 42 offsets up to 52 when the next window opens at 2026-02-02T03:00:00Z, because they are older than the retention of 30d',
+      'would prune 42 offsets up to 52 when the next window opens at 2026-02-02T03:00:00Z, because that is older than the retention of 30d',
     ],
     [
       { retention: 1n, target: 1n },
       open,
-      'would prune 1 offset up to 1 in the window that is open, because they are older than the retention of 30d',
+      'would prune 1 offset up to 1 in the window that is open, because that is older than the retention of 30d',
     ],
     [
       { retention: 52n, target: 12n, heldBy: wallets },
       {},
-      'would prune 12 offsets up to 12, because they are older than the retention of 30d; 40 more are held back by the log of the wallets',
+      'would prune 12 offsets up to 12, because that is older than the retention of 30d; the rest up to 52 is held back by the log of the wallets',
     ],
     [
       { pruned: 52n, retention: 52n, target: 52n },
@@ -49,7 +49,7 @@ test('a dry run of pruning says how far it would come, when, why, and what holds
     [
       { pruned: 10n, retention: 52n, target: 10n, heldBy: wallets },
       closed,
-      'would do nothing, because the 42 offsets up to 52 that are older than the retention of 30d are held back by the log of the wallets',
+      'would do nothing, because 42 offsets up to 52 older than the retention of 30d are held back by the log of the wallets',
     ],
   ]
   for (const [plan, state, sentence] of table) {

@@ -88,15 +88,14 @@ export function printPlan(
   { pruned: from, retention: wanted, target: to, heldBy }: PruningPlan,
   of: { retention: string } & Pick<PruningState, 'isOpen' | 'nextMicros'>,
 ): string {
-  const because = `older than the retention of ${of.retention}`
+  const old = `older than the retention of ${of.retention}`
   const held = heldBy === undefined ? '' : `held back by ${heldBy}`
   if (to > from) {
-    const further = held && `; ${wanted - to} more are ${held}`
-    return `would prune ${count(from, to)} up to ${to}${when(of)}, because they are ${because}${further}`
+    const further = held && `; the rest up to ${wanted} is ${held}`
+    return `would prune ${count(from, to)} up to ${to}${when(of)}, because that is ${old}${further}`
   }
-  if (wanted <= from)
-    return `would do nothing, because nothing is ${because} that is not pruned yet`
-  return `would do nothing, because the ${count(from, wanted)} up to ${wanted} that are ${because} are ${held}`
+  if (wanted <= from) return `would do nothing, because nothing is ${old} that is not pruned yet`
+  return `would do nothing, because ${count(from, wanted)} up to ${wanted} ${old} ${wanted - from === 1n ? 'is' : 'are'} ${held}`
 }
 
 /** Outside of its windows nothing is pruned. */
