@@ -239,7 +239,7 @@ function connect(options: NodeWalletOptions, token: ServiceToken): Connections {
         ? callOwnRoutes(options.ledgerApp)
         : callRemote(outgoing.fetch, participantUrl),
     token: () => token.get(),
-    clock: embedded?.simulated ?? systemClock,
+    clock: embedded?.ledger ?? systemClock,
     isRemote: participantUrl !== undefined,
     ...(participantUrl === undefined && embedded !== undefined
       ? { waitForOwn: (offset, signal) => embedded.ledger.waitAfter(offset, signal) }

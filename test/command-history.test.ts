@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { type CommandOptions, PROGRAM, ROOT, runCommand, startCommand } from './support/command.ts'
-import { newDirectory } from './support/node.ts'
+import { newDirectory, startTestNode } from './support/node.ts'
 import { plainLines } from './support/sample-items.ts'
 
 const run = promisify(execFile)
@@ -294,12 +294,12 @@ test('the examples of the help run as they stand', async (t) => {
   // The examples assume a history in the directories that they name.
   await succeed(t, ['import', EXAMPLE], { cwd: directory })
   await succeed(t, ['import', '--data', './my-data', EXAMPLE], { cwd: directory })
+  const { urls } = await startTestNode(t, { lines: TEXT.toString().trim().split('\n') })
   for (const example of new Set(examples.map((line) => line.replace(/^npx /, '')))) {
     if (/ (-f|--values|-p) /.test(example) || example.includes('/var/')) continue
-    const script = example.replaceAll(
-      /\bannals (?=import|export|verify)/g,
-      `"${process.execPath}" "${PROGRAM}" `,
-    )
+    const script = example
+      .replaceAll(/\bannals (?=import|export|verify)/g, `"${process.execPath}" "${PROGRAM}" `)
+      .replaceAll(/https:\/\/scan\.\S+/g, urls.scan)
     await assert.doesNotReject(
       run('/bin/sh', ['-c', script], { cwd: directory, maxBuffer: 2 ** 26 }),
       example,

@@ -10,7 +10,7 @@ import pg from 'pg'
 import { makeCertificate } from './support/certificates.ts'
 import type { Cleanup } from './support/engines.ts'
 import { newDirectory, post } from './support/node.ts'
-import { runCommand, startCommand } from './support/node-process.ts'
+import { FREE_PORTS, runCommand, startCommand } from './support/node-process.ts'
 import { startOidcServer } from './support/oidc.ts'
 import { startPrivatePostgres } from './support/postgres-supervised.ts'
 
@@ -86,7 +86,9 @@ test('a participant database of another migration, hint or identifier is refused
     ['hint.yaml', /validatorPartyHint is acme-validator-2, but .* acme-validator-1/],
     ['identifier.yaml', /nodeIdentifier is acme-node-1, but .* acme-validator-1/],
   ] as const) {
-    const { code, stderr } = await runCommand(['start', ...start(name)], { cwd: files.directory })
+    const { code, stderr } = await runCommand(['start', ...FREE_PORTS, ...start(name)], {
+      cwd: files.directory,
+    })
     assert.equal(code, 1)
     assert.match(stderr, message)
   }
@@ -138,7 +140,9 @@ test('a database that is not there, or not ours, is a sentence', async (t) => {
   const start = (database: string, at: number | undefined) => {
     const persistence = `persistence:\n  host: ${host}\n  port: ${at}\n  user: ${user}\n  databaseName: ${database}\n`
     const files = writeFiles(t, { 'v.yaml': `${persistence}  schema: validator\n` })
-    return runCommand(['start', '-f', files.path('v.yaml')], { cwd: files.directory })
+    return runCommand(['start', ...FREE_PORTS, '-f', files.path('v.yaml')], {
+      cwd: files.directory,
+    })
   }
   const missing = await start('no_such_database', port)
   assert.equal(missing.code, 1)

@@ -11,9 +11,12 @@ export type SimulatedClock = Clock & {
   advance(micros: bigint): void
 }
 
-/** The time of the machine, with the microseconds of its monotonic clock. */
+/**
+ * The time of the machine, also after it slept or its clock was set; below the millisecond it is told
+ * apart by the monotonic clock.
+ */
 export const systemClock: Clock = {
-  nowMicros: () => BigInt(Math.floor((performance.timeOrigin + performance.now()) * 1000)),
+  nowMicros: () => BigInt(Date.now()) * 1000n + ((process.hrtime.bigint() / 1000n) % 1000n),
 }
 
 /** Stands still until it is advanced. */

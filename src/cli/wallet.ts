@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Command, InvalidArgumentError } from 'commander'
+import { parseDecimal } from '../values/decimal.ts'
 import { addSourceOptions } from './check-config.ts'
 import { addDataOption } from './commands.ts'
 import { type ConfigurationArguments, readConfiguration } from './configuration.ts'
@@ -8,6 +9,7 @@ import {
   connect,
   EXIT_CODES_HELP,
   type LedgerClient,
+  NodeRefusal,
   printAnswer,
   printLine,
 } from './ledger-client.ts'
@@ -27,6 +29,7 @@ type Contract = {
     amount: { amount: string }
     description: string
     expiresAt: string
+    trackingId: string
   }
 }
 type Balance = Record<
@@ -161,6 +164,7 @@ const ownToken = async (context: CliContext, options: WalletOptions): Promise<st
     )
   }
   const userId = options.user ?? ''
+  if (userId === '') throw new CommandError('Give the id of a user with --user.', EXIT.usage)
   return mintDevToken(key, { userId, ttlSeconds: TOKEN_SECONDS, audience: DEV_AUDIENCE })
 }
 
@@ -200,17 +204,22 @@ const makeOffer = async (
 ): Promise<void> => {
   const client = await open(context, options)
   const trackingId = options.trackingId ?? randomUUID()
-  const answer = await client.request<{ offer_contract_id: string }>(
-    'POST',
-    `${WALLET}/transfer-offers`,
-    {
+  const description = options.description ?? ''
+  const answer = await client
+    .request<{ offer_contract_id: string }>('POST', `${WALLET}/transfer-offers`, {
       receiver_party_id: party,
       amount,
-      description: options.description ?? '',
+      description,
       expires_at: (Math.floor(Date.now() / 1000) + options.expiresIn) * 1_000_000,
       tracking_id: trackingId,
-    },
-  )
+    })
+    .catch(async (error: unknown) => {
+      const isTaken = error instanceof NodeRefusal && error.status === 409
+      const wanted = { trackingId, receiver: party, description, amount: parseDecimal(amount) }
+      const made = isTaken ? await findOwnOffer(client, wanted) : undefined
+      if (made === undefined) throw error
+      return { offer_contract_id: made }
+    })
   printAnswer(
     context,
     options,
@@ -218,6 +227,19 @@ const makeOffer = async (
     () => answer.offer_contract_id,
   )
 }
+
+/** A command that is repeated later asks for a later end, which makes no other offer of it. */
+const findOwnOffer = async (
+  client: LedgerClient,
+  wanted: { trackingId: string; receiver: string; description: string; amount: bigint | undefined },
+): Promise<string | undefined> =>
+  (await offersOf(client)).find(
+    ({ payload }) =>
+      payload.trackingId === wanted.trackingId &&
+      payload.receiver === wanted.receiver &&
+      payload.description === wanted.description &&
+      parseDecimal(payload.amount.amount) === wanted.amount,
+  )?.contract_id
 
 const offersOf = async (client: LedgerClient): Promise<Contract[]> =>
   (await client.request<{ offers: Contract[] }>('GET', `${WALLET}/transfer-offers`)).offers

@@ -17,6 +17,10 @@ export class PlainError extends Error {
 const BAD_ADDRESS =
   'The request cannot be read: its address has a % that is not followed by two hexadecimal digits of UTF-8 text.'
 
+/** Why a token is none stays in the log. */
+const NO_TOKEN =
+  'The request carries no valid token. Send one that was made for this API and has not expired, as "Authorization: Bearer <token>".'
+
 /** Something that the client can mend. */
 export function badRequest(sentence: string): PlainError {
   return new PlainError(400, sentence)
@@ -83,7 +87,8 @@ function toPlainError(error: unknown, request: FastifyRequest): PlainError {
   if (error instanceof LedgerError) {
     // The users' part refuses in the ledger's words; what it keeps to itself stays untold here too.
     const { cause } = ledgerErrorBody(error, { correlationId: request.id, traceId: '' })
-    return new PlainError(error.status, cause, error.headers)
+    const sentence = error.status === 401 ? NO_TOKEN : cause
+    return new PlainError(error.status, sentence, error.headers)
   }
   const { name, code, statusCode } = error as { name?: string; code?: string; statusCode?: number }
   if (name === 'DatabaseUnavailable') {

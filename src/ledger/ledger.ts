@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Db } from '../db/db.ts'
-import type { Instant } from '../values/instant.ts'
+import { type Instant, microsOf } from '../values/instant.ts'
 import { createCommitter } from './commit-batch.ts'
 import type { Contract } from './contract.ts'
 import { selectContract } from './contracts-store.ts'
@@ -94,6 +94,8 @@ export type Ledger = {
   refresh(): Promise<bigint>
   /** Resolves when the end lies after the offset, or when the signal aborts. */
   waitAfter(offset: bigint, signal: AbortSignal): Promise<void>
+  /** The time of an update that would be made now: the clock's, but never before the newest update. */
+  nowMicros(): bigint
   /** Whether nothing will come any more. */
   readonly isClosed: boolean
   /** Waits for what is under way; refuses what comes later. */
@@ -187,6 +189,10 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     offsetAt: (recordTime) => offsetAtTime(db, recordTime),
     refresh,
     waitAfter: end.waitAfter,
+    nowMicros() {
+      const [now, newest] = [clock.nowMicros(), microsOf(end.state.lastRecordTime)]
+      return now > newest ? now : newest
+    },
     get isClosed() {
       return end.isClosed
     },

@@ -192,6 +192,19 @@ test('a node that has lost its place to another does nothing until it has it bac
   assert.deepEqual([of.runner.states()[0]?.state, of.runner.notices()], ['on', []])
 })
 
+test("while the ledger is ahead of the machine's clock nothing runs", async (t) => {
+  let lag = -31_536_000n * SECOND
+  const of = start(t, [], { lagMicros: async () => lag })
+  await of.settle()
+  assert.deepEqual(of.ran, [])
+  const paused = await of.quiet()
+  assert.equal(paused?.state, 'paused')
+  assert.match(paused?.why ?? '', /is 31536000 s ahead of this machine's clock/)
+  lag = -120n * SECOND
+  await of.advance(30)
+  assert.equal(of.ran.length, 1)
+})
+
 test('while the synchronizer lags more than two minutes nothing runs', async (t) => {
   let lag = 121n * SECOND
   const of = start(t, [], { lagMicros: async () => lag })

@@ -52,7 +52,7 @@ export type RunnerOptions = {
   idle(): readonly IdleAutomation[]
   /** What was done before this start. */
   done: readonly DoneAct[]
-  /** How far the synchronizer's time lags behind ours. */
+  /** How far the synchronizer's time lags behind ours; negative when it is ahead. */
   lagMicros(): Promise<bigint>
   /** Whether this node is the one that may act now; where several share a database that may change. */
   mayAct?(): boolean
@@ -156,6 +156,9 @@ export function startAutomations(options: RunnerOptions): AutomationRunner {
   /** Empty while it does not matter. */
   async function describeLag(): Promise<string> {
     const lag = await options.lagMicros()
+    if (lag < -LAG_MICROS_MAX) {
+      return `the newest update of the ledger is ${-lag / 1_000_000n} s ahead of this machine's clock; automations go on when the clock has come there`
+    }
     if (lag <= LAG_MICROS_MAX) return ''
     return `the time of the synchronizer lags ${lag / 1_000_000n} s behind; automations go on when it is less than ${LAG_MICROS_MAX / 1_000_000n} s`
   }

@@ -109,6 +109,11 @@ export const schemas: Record<string, Schema> = {
       description: text,
       tracking_id: text,
       traffic_purchased: text,
+      holding_fees: amount,
+      app_rewards_used: amount,
+      validator_rewards_used: amount,
+      sv_rewards_used: amount,
+      development_fund_coupons_used: amount,
     },
   ),
   OfferRequest: request({

@@ -105,8 +105,8 @@ export type ParticipantOptions = {
   call: HttpCall
   /** The token of the service user; undefined where authentication is off. */
   token(): Promise<string | undefined>
-  /** The time of the machine, or the simulated time of this node's own participant. */
-  clock: Clock
+  /** The time of this node's own ledger, or of the machine. */
+  clock: Pick<Clock, 'nowMicros'>
   /** Whether the participant may have a simulated time of its own. */
   isRemote: boolean
   /** How to wait for this process's own ledger; without it the ledger API is asked to wait. */

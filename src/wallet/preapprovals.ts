@@ -53,7 +53,12 @@ export function createPreapproval(wallet: Wallet, receiver: string): Promise<Cre
   )
 }
 
-export async function cancelPreapproval(wallet: Wallet, receiver: string): Promise<void> {
+/** One after another, so that whoever comes second is told that there is none any more. */
+export function cancelPreapproval(wallet: Wallet, receiver: string): Promise<void> {
+  return wallet.turns.take(receiver, () => cancelNow(wallet, receiver))
+}
+
+async function cancelNow(wallet: Wallet, receiver: string): Promise<void> {
   await catchUp(wallet)
   const known = findPreapproval(wallet, receiver, await wallet.participant.now())
   if (known === undefined) throw noPreapproval(receiver)

@@ -1,7 +1,7 @@
 import { badRequest } from '../http/plain-error.ts'
 import { tapCoins, trafficCost } from '../ledger/rules.ts'
 import { buyTraffic as buyChoice } from '../ledger/traffic.ts'
-import { type Decimal, divideDecimals } from '../values/decimal.ts'
+import { DECIMAL_MAX, type Decimal, divideDecimals } from '../values/decimal.ts'
 import { buyTrafficCommand, resultOf, tapCommand } from './commands.ts'
 import { type Once, recallEntry } from './once.ts'
 import { pay, withFreshContracts } from './pay.ts'
@@ -92,6 +92,9 @@ export function tap(
         }
         const amount = divideDecimals(usd, network.price)
         if (amount === 0n) throw badRequest('The amount is less than the smallest coin.')
+        if (amount > DECIMAL_MAX) {
+          throw badRequest('The amount is worth more coins than one contract can hold: 10^28.')
+        }
         return wallet.participant.submit({
           actAs: [receiver],
           commandId,

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { badRequest } from '../http/plain-error.ts'
 import { type JsonObject, pathText, textField } from '../users/request-fields.ts'
 import { isStorableText, partyFault } from '../users/user.ts'
-import { DECIMAL_MAX, type Decimal, parseDecimal } from '../values/decimal.ts'
+import { type Decimal, parseDecimal } from '../values/decimal.ts'
 import { INSTANT_MAX, microsOf } from '../values/instant.ts'
 
 // The fields of the wallet API. Whatever is wrong is a sentence that says how to mend it.
@@ -12,7 +12,9 @@ const TRACKING_ID_LENGTH_MAX = 255
 /** A few sentences; they end up in the public history for good. */
 const DESCRIPTION_LENGTH_MAX = 1000
 /** Ids of contracts have 138 hexadecimal digits on the networks. */
-const CONTRACT_ID = /^[0-9a-f]{2,510}$/
+const CONTRACT_ID = /^(?:[0-9a-f]{2}){1,255}$/
+/** The ledger takes other texts as well, but no network has such parties. */
+const PARTY_ID = /^[^:]+::[^:]+$/
 const MICROS_MAX = microsOf(INSTANT_MAX)
 
 /** Above zero, as a decimal text: a JSON number would not be exact. */
@@ -21,16 +23,21 @@ export function amountField(body: JsonObject, key: string): Decimal {
   const amount = typeof value === 'string' ? parseDecimal(value) : undefined
   if (amount === undefined) {
     throw badRequest(
-      `${key} must be a decimal number with at most ten places as a string, such as "12.5".`,
+      `${key} must be a decimal number below 10^28 with at most ten places as a string, such as "12.5".`,
     )
   }
-  if (amount <= 0n || amount > DECIMAL_MAX) throw badRequest(`${key} must be above zero.`)
+  if (amount <= 0n) throw badRequest(`${key} must be above zero.`)
   return amount
 }
 
 export function partyField(body: JsonObject, key: string): string {
-  const party = textField(body, key)
-  const fault = partyFault(party)
+  return checkParty(textField(body, key), key)
+}
+
+function checkParty(party: string, key: string): string {
+  const fault =
+    partyFault(party) ??
+    (PARTY_ID.test(party) ? undefined : 'it has a name and a fingerprint, such as bob::1220…')
   if (fault !== undefined) throw badRequest(`${key} must be a party id: ${fault}.`)
   return party
 }
@@ -95,10 +102,7 @@ export function contractIdOfPath(request: FastifyRequest): string {
 }
 
 export function partyOfPath(request: FastifyRequest, name: string): string {
-  const party = pathText(request, name)
-  const fault = partyFault(party)
-  if (fault !== undefined) throw badRequest(`${name} must be a party id: ${fault}.`)
-  return party
+  return checkParty(pathText(request, name), name)
 }
 
 /** A size from 1; what is larger than a page gets a page. */

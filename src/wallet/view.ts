@@ -80,7 +80,8 @@ const UNSTORED_MS_MAX = 5_000
 const WAIT_MS = 1000
 /** Steps that follow each other so closely mean a busy ledger. */
 const BUSY_MS = 20
-const REST_MS = 20
+/** A step costs the node about as much as one submission; ten of them in a second are not felt. */
+const REST_MS = 100
 /** After a failure the participant gets this long to recover. */
 const RETRY_MS = 500
 const RETRY_MS_MAX = 10_000
@@ -159,7 +160,7 @@ export async function openView(options: ViewOptions): Promise<View> {
       if (target <= end) await waitForMore()
       else {
         await advance(target)
-        await pauseWhenBusy()
+        if (end >= target) await pauseWhenBusy()
       }
       fault = undefined
     }
@@ -184,9 +185,13 @@ export async function openView(options: ViewOptions): Promise<View> {
     const isBusy = performance.now() - advancedAt < BUSY_MS
     advancedAt = performance.now()
     nudge = new AbortController()
-    if (!isBusy || joining.length > 0 || isNudged) return
+    const isWanted = joining.length > 0 || isNudged
+    // Whoever has asked by now is served by the next step.
+    isNudged = false
+    if (!isBusy || isWanted) return
     const signal = AbortSignal.any([stop.signal, nudge.signal])
     await wait(REST_MS, undefined, { signal }).catch(() => {})
+    isNudged = false
     advancedAt = performance.now()
   }
 

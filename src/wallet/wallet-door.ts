@@ -121,7 +121,10 @@ export function walletErrorHandler(
 
 function toPlainError(error: unknown): unknown {
   if (error instanceof ParticipantError) {
-    const { status, message, isRetryable } = error
+    const { status, code, message, isRetryable } = error
+    if (code === 'UNKNOWN_INFORMEES') {
+      return new PlainError(400, 'The network does not know the receiver. Check its party id.')
+    }
     // Our own token or our own rights: nothing that the client could mend.
     const isOurs = status === 0 || status >= 500 || status === 401 || status === 403
     if (isOurs) return new PlainError(503, message, RETRY_AFTER)

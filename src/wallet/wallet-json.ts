@@ -1,5 +1,6 @@
 import { printDecimal } from '../values/decimal.ts'
 import type { Held, Kind } from './holdings.ts'
+import type { LogItem } from './log-entries.ts'
 import type { OfferStatus } from './offer-status.ts'
 
 // What the wallet API shows.
@@ -24,6 +25,19 @@ export function contractWithStateJson(held: Held<Kind>): object {
 
 /** Fees are zero on the networks. */
 export const NO_FEES = printDecimal(0n)
+
+/** Deployed wallets say with each transfer what fees it cost and what rewards it used; there are none. */
+const NO_REWARDS = {
+  holding_fees: NO_FEES,
+  app_rewards_used: NO_FEES,
+  validator_rewards_used: NO_FEES,
+  sv_rewards_used: NO_FEES,
+  development_fund_coupons_used: NO_FEES,
+}
+
+export function logItemJson(item: LogItem): object {
+  return item.transaction_type === 'transfer' ? { ...item, ...NO_REWARDS } : item
+}
 
 export function positionJson(held: Held<'coin'> | Held<'lockedCoin'>): object {
   const { amount } = held.kind === 'coin' ? held.payload : held.payload.amulet

@@ -22,7 +22,7 @@ import {
 } from './request-fields.ts'
 import type { Wallet } from './wallet.ts'
 import { requireWallet, type WalletDoor } from './wallet-door.ts'
-import { contractJson, NO_FEES, offerStatusJson, positionJson } from './wallet-json.ts'
+import { contractJson, logItemJson, NO_FEES, offerStatusJson, positionJson } from './wallet-json.ts'
 import { selectLogPage, selectOfferStatus, selectRequest, selectSequence } from './wallet-store.ts'
 
 /** Entries of one page of the log. */
@@ -92,7 +92,8 @@ export async function walletRoutes(app: FastifyInstance, door: WalletDoor): Prom
       if (eventId !== '' && beforeSequence === undefined) {
         throw badRequest('begin_after_id must be the event_id of an entry of this log.')
       }
-      return { items: await selectLogPage(wallet.db, { party, beforeSequence, limit }) }
+      const items = await selectLogPage(wallet.db, { party, beforeSequence, limit })
+      return { items: items.map(logItemJson) }
     }),
   )
 

@@ -60,7 +60,18 @@ export function openWalletUsers(options: WalletUsersOptions): WalletUsers {
     await options.onAdded(party)
   }
 
-  async function onboard(userId: string): Promise<string> {
+  const onboarding = new Map<string, Promise<string>>()
+
+  /** Of several requests for the same user at the same time, one does the work for all. */
+  function onboard(userId: string): Promise<string> {
+    const running = onboarding.get(userId)
+    if (running !== undefined) return running
+    const party = onboardNow(userId).finally(() => onboarding.delete(userId))
+    onboarding.set(userId, party)
+    return party
+  }
+
+  async function onboardNow(userId: string): Promise<string> {
     const stored = await selectWalletUser(db, userId)
     if (stored !== undefined) return stored.party
     const user = await findUser(participant, userId)
