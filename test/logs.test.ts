@@ -120,8 +120,11 @@ test('failures of the store are found by the id in the answer, on both APIs', as
   const { directory, args } = await configure(t, postgres.connection, {})
   const node = await startCommand(t, args, { cwd: directory })
   await postgres.kill()
-  const scan = await fetch(`${node.urls.scan}/v2/updates/none`)
-  assert.equal(scan.status, 503)
+  let scan = await fetch(`${node.urls.scan}/v2/updates/none`)
+  await waitFor(async () => {
+    scan = await fetch(`${node.urls.scan}/v2/updates/none`)
+    return scan.status === 503
+  }, 'the backends of the killed server are gone')
   const { error } = (await scan.json()) as { error: string }
   const [, id] = /in the log under ([0-9a-f-]{36})\.$/.exec(error) ?? []
   assert.equal(scan.headers.get('x-correlation-id'), id)

@@ -27,7 +27,8 @@ test('a wallet takes tokens for its audience from users who have one', async (t)
   const statusWith = async (authorization: string | undefined) => {
     const headers = authorization === undefined ? {} : { authorization }
     const response = await fetch(node.urls.validator + BALANCE, { headers })
-    assert.equal(typeof ((await response.json()) as { error: string }).error, 'string')
+    const { error } = (await response.json()) as { error: string }
+    assert.match(error, /^The request carries no valid token\. Send one/)
     return response.status
   }
   const other = { userId: 'alice', ttlSeconds: 60, audience: 'https://other.example' }
@@ -85,6 +86,13 @@ test('new users get parties of their own, and administrators take wallets away',
   assert.ok(!(await partiesOf(wallet, 'dora')).includes(party_id))
   await until(async () => (await wallet.ask('dora', 'GET', BALANCE)).status === 404, 'dora leaves')
   assert.equal(await wallet.register('dora'), party_id, 'who comes back has the same party')
+
+  const user = { id: 'late', isDeactivated: true }
+  await wallet.ledger('POST', '/v2/users', { user, rights: [] })
+  const late = await wallet.ask('late', 'POST', '/v0/register')
+  assert.equal(late.status, 403)
+  assert.match(String(late.body.error), /is deactivated/)
+  assert.deepEqual(await partiesOf(wallet, 'late'), [])
 })
 
 forEachEngine((engine) => {

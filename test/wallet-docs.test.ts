@@ -58,6 +58,10 @@ test('annals wallet does what its help shows', async (t) => {
   const other = await annals('alice', 'offer', bob, '1', '--expires-in', '2h', '--json')
   const { offer_contract_id: id } = JSON.parse(other) as { offer_contract_id: string }
   assert.match(await annals('alice', 'withdraw', id), /withdrawn/)
+  const later = ['offer', bob, '1.50', '--tracking-id', 'invoice-18', '--expires-in']
+  const made = await annals('alice', ...later, '2h')
+  assert.equal(await annals('alice', ...later, '3h'), made)
+  await assert.rejects(annals('alice', 'offer', bob, '2', '--tracking-id', 'invoice-18'))
   const log = (await annals('alice', 'log', '--limit', '50', '--json')).split('\n')
   assert.ok(log.some((line) => (JSON.parse(line) as { amount: string }).amount.startsWith('-3.')))
   assert.match(await annals('alice', 'log'), /^TIME +AMOUNT +WHAT/)

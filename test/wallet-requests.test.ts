@@ -39,10 +39,9 @@ test('whatever is wrong with a request is a sentence', async (t) => {
       null,
       {},
     ].map((amount): [string, unknown] => [offers, { ...offer, amount }]),
-    ...['', 7, null, 'no party!', 'x'.repeat(256)].map((receiver_party_id): [string, unknown] => [
-      offers,
-      { ...offer, receiver_party_id },
-    ]),
+    ...['', 7, null, 'no party!', 'bob', 'bob::', 'x'.repeat(256)].map(
+      (receiver_party_id): [string, unknown] => [offers, { ...offer, receiver_party_id }],
+    ),
     ...[0, -1, 1.5, '', 'soon', expires_at - 60_000_001, 1e18, null].map(
       (expires_at): [string, unknown] => [offers, { ...offer, expires_at }],
     ),
@@ -64,6 +63,7 @@ test('whatever is wrong with a request is a sentence', async (t) => {
     [transactions, { page_size: 5, begin_after_id: 'unknown:0' }],
     [transactions, { page_size: 5, begin_after_id: 7 }],
     [`${offers}/xyz/accept`, undefined],
+    [`${offers}/abc/accept`, undefined],
     [`${offers}/${HEX}/accept`, undefined, 404],
     [`${offers}/${HEX}/reject`, undefined, 404],
     [`${offers}/${HEX}/withdraw`, undefined, 404],
@@ -87,4 +87,32 @@ test('whatever is wrong with a request is a sentence', async (t) => {
   assert.equal(refused.status, 400)
   assert.match(String(refused.body.error), /less than the 99999999 that are needed/)
   assert.equal(await wallet.balance('alice'), before)
+})
+
+test('what many ask for at the same time is done once, and each is told', async (t) => {
+  const wallet = await startWalletNode(t)
+  const thirty = <T>(ask: () => Promise<T>) => Promise.all(Array.from({ length: 30 }, ask))
+  const parties = await thirty(() => wallet.register('erin'))
+  assert.equal(new Set(parties).size, 1)
+  const [party] = parties
+  await wallet.post('erin', '/v0/wallet/transfer-preapproval')
+  const path = `/v0/admin/transfer-preapprovals/by-party/${party}`
+  const statuses = (await thirty(() => wallet.ask('erin', 'DELETE', path))).map(
+    ({ status }) => status,
+  )
+  assert.deepEqual(statuses.toSorted(), [200, ...Array(29).fill(404)])
+})
+
+test('a transfer in the log has every field that deployed wallets give it', async (t) => {
+  const wallet = await startWalletNode(t)
+  await wallet.register('alice')
+  type Log = { items: Record<string, unknown>[] }
+  const { items } = await wallet.post<Log>('alice', '/v0/wallet/transactions', { page_size: 100 })
+  const transfers = items.filter(({ transaction_type }) => transaction_type === 'transfer')
+  assert.ok(transfers.length > 0)
+  const fields = ['sender', 'receivers', 'holding_fees', 'app_rewards_used', 'sv_rewards_used']
+  const more = ['validator_rewards_used', 'development_fund_coupons_used', 'date', 'event_id']
+  for (const transfer of transfers) {
+    for (const field of [...fields, ...more]) assert.notEqual(transfer[field], undefined, field)
+  }
 })

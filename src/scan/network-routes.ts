@@ -156,8 +156,12 @@ function readOptionalText(body: Body, field: string): string | undefined {
 
 function readIds(body: Body, field: string): ReadonlySet<string> {
   const value = body[field] ?? []
-  if (!Array.isArray(value) || value.some((id) => typeof id !== 'string')) {
+  if (!Array.isArray(value)) {
     throw badRequest(`${field} must be a list of contract ids, not ${describeJson(value)}.`)
+  }
+  const wrong = value.find((id) => typeof id !== 'string')
+  if (wrong !== undefined) {
+    throw badRequest(`${field} must hold contract ids as strings, not ${describeJson(wrong)}.`)
   }
   if (value.length > CACHED_IDS_MAX) {
     throw badRequest(`${field} must not have more than ${CACHED_IDS_MAX} contract ids.`)

@@ -1,4 +1,4 @@
-import { notFound } from '../http/plain-error.ts'
+import { notFound, PlainError } from '../http/plain-error.ts'
 import { acceptOffer as acceptChoice } from '../ledger/transfer-offer.ts'
 import type { Decimal } from '../values/decimal.ts'
 import {
@@ -59,7 +59,12 @@ export async function createOffer(wallet: Wallet, once: Once, offer: NewOffer): 
     },
     async recall() {
       const status = await selectOfferStatus(wallet.db, { sender, trackingId })
-      return status?.status === 'created' ? status.contractId : undefined
+      if (status === undefined || status.status === 'created') return status?.contractId
+      // The offer itself is gone; the ledger, which forgets commands, must not be asked for another.
+      throw new PlainError(
+        409,
+        `The offer with the tracking id ${trackingId} was made before and is ${status.status}. Ask for its status.`,
+      )
     },
   })
 }

@@ -94,7 +94,7 @@ export function requireWallet({ access }: Entered): string {
   if (access.isBarred) {
     throw new PlainError(
       403,
-      `The user ${access.userId} may no longer act as the party of its wallet. An administrator of the participant gives it back CanActAs.`,
+      `The user ${access.userId} may no longer act as the party of its wallet: it is deactivated, or has lost CanActAs. An administrator of the participant gives that back.`,
     )
   }
   throw notFound(
@@ -123,7 +123,7 @@ function toPlainError(error: unknown): unknown {
   if (error instanceof ParticipantError) {
     const { status, code, message, isRetryable } = error
     if (code === 'UNKNOWN_INFORMEES') {
-      return new PlainError(400, 'The network does not know the receiver. Check its party id.')
+      return new PlainError(404, 'The network does not know the receiver. Check its party id.')
     }
     // Our own token or our own rights: nothing that the client could mend.
     const isOurs = status === 0 || status >= 500 || status === 401 || status === 403

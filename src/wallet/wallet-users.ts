@@ -72,9 +72,15 @@ export function openWalletUsers(options: WalletUsersOptions): WalletUsers {
   }
 
   async function onboardNow(userId: string): Promise<string> {
+    const user = await findUser(participant, userId)
+    if (user?.isDeactivated) {
+      throw new PlainError(
+        403,
+        `The user ${userId} is deactivated. An administrator of the participant activates it.`,
+      )
+    }
     const stored = await selectWalletUser(db, userId)
     if (stored !== undefined) return stored.party
-    const user = await findUser(participant, userId)
     const party = user?.primaryParty || (await newParty(participant, userId))
     const isGranted = await giveRight(participant, { userId, party, exists: user !== undefined })
     await host(party)
