@@ -190,7 +190,7 @@ async function openWallet(
       participant,
       operator,
       serviceUser,
-      onAdded: (party) => view.add(party),
+      onAdded: (party, since) => view.add(party, since),
       onRemoved: (party) => view.remove(party),
     }),
     operator,

@@ -85,7 +85,11 @@ test('new users get parties of their own, and administrators take wallets away',
   )
   assert.ok(!(await partiesOf(wallet, 'dora')).includes(party_id))
   await until(async () => (await wallet.ask('dora', 'GET', BALANCE)).status === 404, 'dora leaves')
-  assert.equal(await wallet.register('dora'), party_id, 'who comes back has the same party')
+  const uninvited = await wallet.ask('dora', 'POST', '/v0/register')
+  assert.equal(uninvited.status, 403, 'who was sent away does not let itself in')
+  assert.match(String(uninvited.body.error), /An administrator gives it a wallet/)
+  const back = await wallet.post<{ party_id: string }>(admin, '/v0/admin/users', { name: 'dora' })
+  assert.equal(back.party_id, party_id, 'who comes back has the same party')
 
   const user = { id: 'late', isDeactivated: true }
   await wallet.ledger('POST', '/v2/users', { user, rights: [] })

@@ -33,7 +33,7 @@ export async function walletAdminRoutes(app: FastifyInstance, door: WalletDoor):
   app.post('/v0/register', async (request) => {
     const userId = await door.userOf(request)
     const { users, operator } = door.wallet()
-    return { party_id: userId === undefined ? operator : await users.onboard(userId) }
+    return { party_id: userId === undefined ? operator : await users.onboard(userId, 'itself') }
   })
 
   app.get('/v0/admin/users', async (request) => {
@@ -43,7 +43,8 @@ export async function walletAdminRoutes(app: FastifyInstance, door: WalletDoor):
 
   app.post('/v0/admin/users', async (request) => {
     const { users } = await administer(request)
-    return { party_id: await users.onboard(checkUserId(textField(bodyOf(request), 'name'))) }
+    const userId = checkUserId(textField(bodyOf(request), 'name'))
+    return { party_id: await users.onboard(userId, 'administrator') }
   })
 
   app.post('/v0/admin/users/offboard', async (request) => {

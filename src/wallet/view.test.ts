@@ -171,6 +171,33 @@ forEachEngine((engine) => {
   })
 })
 
+test('a party that is new is not looked for in the past', async () => {
+  const script = { parties: Array(900).fill('a'), end: 900, fails: () => false }
+  const participant = participantOf(script)
+  const asked: bigint[] = []
+  const view = await openView({
+    participant: {
+      ...participant,
+      updatesAfter(query) {
+        if (query.parties.includes('b')) asked.push(query.offset)
+        return participant.updatesAfter(query)
+      },
+    },
+    log: { offsetOf: async () => undefined, append: async () => {} },
+    parties: ['a'],
+    synchronizerId: SYNCHRONIZER,
+    onError: () => {},
+  })
+  await view.waitFor(900n)
+  script.parties.push('b')
+  script.end = 901
+  await view.add('b', 900n)
+  await view.waitFor(901n)
+  assert.equal(view.coins('b').length, 1)
+  assert.ok(asked.every((offset) => offset >= 900n))
+  await view.close()
+})
+
 async function checkWallet(
   db: Db,
   view: View,

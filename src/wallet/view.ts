@@ -33,8 +33,11 @@ export type View = {
    * wallet; with false when the signal aborts or the view closes. For those who can wait a moment.
    */
   waitForChange(from: bigint, signal: AbortSignal): Promise<boolean>
-  /** Adds a wallet; resolves when the view holds it. */
-  add(party: string): Promise<void>
+  /**
+   * Adds a wallet; resolves when the view holds it. A party that is new has nothing before `since`, so
+   * that the ledger need not be read from its beginning.
+   */
+  add(party: string, since?: bigint): Promise<void>
   remove(party: string): void
   /** Why the view stands still, if it does. */
   fault(): string | undefined
@@ -86,7 +89,12 @@ const REST_MS = 100
 const RETRY_MS = 500
 const RETRY_MS_MAX = 10_000
 
-type Joining = { party: string; resolve(): void; reject(error: unknown): void }
+type Joining = {
+  party: string
+  since: bigint | undefined
+  resolve(): void
+  reject(error: unknown): void
+}
 
 export async function openView(options: ViewOptions): Promise<View> {
   const { participant, log, synchronizerId } = options
@@ -238,9 +246,9 @@ export async function openView(options: ViewOptions): Promise<View> {
     })
   }
 
-  async function admit({ party, resolve, reject }: Joining): Promise<void> {
+  async function admit({ party, since, resolve, reject }: Joining): Promise<void> {
     try {
-      if (!parties.has(party)) await join(party, (await log.offsetOf(party)) ?? 0n)
+      if (!parties.has(party)) await join(party, (await log.offsetOf(party)) ?? since ?? 0n)
       resolve()
     } catch (error) {
       reject(error)
@@ -298,11 +306,11 @@ export async function openView(options: ViewOptions): Promise<View> {
       await waitUntil(() => changedAt > from || parties.size !== known, signal)
       return !stop.signal.aborted && !signal.aborted
     },
-    add(party) {
+    add(party, since) {
       if (parties.has(party)) return Promise.resolve()
       if (stop.signal.aborted) return Promise.reject(new Error('The wallet is closing.'))
       return new Promise((resolve, reject) => {
-        joining.push({ party, resolve, reject })
+        joining.push({ party, since, resolve, reject })
         nudge.abort()
       })
     },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '../db/db.ts'
 import { PlainError } from '../http/plain-error.ts'
-import type { Participant } from './participant.ts'
+import type { Participant, ParticipantRight } from './participant.ts'
 import { ParticipantError } from './participant-error.ts'
 import {
   deleteWalletUser,
@@ -14,13 +14,16 @@ import {
 /** Who has a wallet here. A user acts for one party; the participant has the last word on the right. */
 export type WalletUsers = {
   /** Gives the user a party and a wallet, unless it has them already. */
-  onboard(userId: string): Promise<string>
+  onboard(userId: string, by: Onboarder): Promise<string>
   /** Takes the wallet away; the party and what it holds stay on the ledger. */
   offboard(userId: string): Promise<void>
   list(): Promise<WalletUser[]>
   /** What a user may do, as the participant has it now. */
   access(userId: string): Promise<Access>
 }
+
+/** Nobody gives oneself the right to act as a party that is there already. */
+export type Onboarder = 'itself' | 'administrator'
 
 export type Access = {
   userId: string
@@ -38,7 +41,8 @@ export type WalletUsersOptions = {
   operator: string
   /** The user with which the node itself acts; undefined where authentication is off. */
   serviceUser: string | undefined
-  onAdded(party: string): Promise<void>
+  /** `since` is where the ledger stood before the party was made; undefined for one that was there. */
+  onAdded(party: string, since: bigint | undefined): Promise<void>
   onRemoved(party: string): void
 }
 
@@ -54,24 +58,24 @@ export function openWalletUsers(options: WalletUsersOptions): WalletUsers {
   const known = new Map<string, { at: number; access: Promise<Access> }>()
 
   /** The node acts as every party that has a wallet here. */
-  async function host(party: string): Promise<void> {
+  async function host(party: string, since: bigint | undefined): Promise<void> {
     if (options.serviceUser !== undefined)
       await participant.grantActAs(options.serviceUser, [party])
-    await options.onAdded(party)
+    await options.onAdded(party, since)
   }
 
   const onboarding = new Map<string, Promise<string>>()
 
   /** Of several requests for the same user at the same time, one does the work for all. */
-  function onboard(userId: string): Promise<string> {
-    const running = onboarding.get(userId)
+  function onboard(userId: string, by: Onboarder): Promise<string> {
+    const running = onboarding.get(`${by} ${userId}`)
     if (running !== undefined) return running
-    const party = onboardNow(userId).finally(() => onboarding.delete(userId))
-    onboarding.set(userId, party)
+    const party = onboardNow(userId, by).finally(() => onboarding.delete(`${by} ${userId}`))
+    onboarding.set(`${by} ${userId}`, party)
     return party
   }
 
-  async function onboardNow(userId: string): Promise<string> {
+  async function onboardNow(userId: string, by: Onboarder): Promise<string> {
     const user = await findUser(participant, userId)
     if (user?.isDeactivated) {
       throw new PlainError(
@@ -81,9 +85,18 @@ export function openWalletUsers(options: WalletUsersOptions): WalletUsers {
     }
     const stored = await selectWalletUser(db, userId)
     if (stored !== undefined) return stored.party
-    const party = user?.primaryParty || (await newParty(participant, userId))
+    const own = user?.primaryParty
+    if (own && by === 'itself' && !mayActAs(await participant.rightsOf(userId), own)) {
+      throw new PlainError(
+        403,
+        `The user ${userId} may not act as its party ${own}. An administrator gives it a wallet: POST /v0/admin/users.`,
+      )
+    }
+    const { party, since } = own
+      ? { party: own, since: undefined }
+      : await newParty(participant, userId)
     const isGranted = await giveRight(participant, { userId, party, exists: user !== undefined })
-    await host(party)
+    await host(party, since)
     await upsertWalletUser(db, { userId, party, isConfigured: false, isGranted })
     known.delete(userId)
     return party
@@ -96,12 +109,7 @@ export function openWalletUsers(options: WalletUsersOptions): WalletUsers {
     ])
     const isActive = user !== undefined && !user.isDeactivated
     const rights = isActive ? await participant.rightsOf(userId) : []
-    const mayActAs = (party: string) =>
-      rights.some(
-        (right) =>
-          right.kind === 'CanActAsAnyParty' || (right.kind === 'CanActAs' && right.party === party),
-      )
-    const party = stored !== undefined && mayActAs(stored.party) ? stored.party : undefined
+    const party = stored && mayActAs(rights, stored.party) ? stored.party : undefined
     return {
       userId,
       party,
@@ -180,6 +188,13 @@ export async function alignConfiguredUsers(options: {
   return { added, removed: removed.map(({ userId }) => userId) }
 }
 
+function mayActAs(rights: readonly ParticipantRight[], party: string): boolean {
+  return rights.some(
+    (right) =>
+      right.kind === 'CanActAsAnyParty' || (right.kind === 'CanActAs' && right.party === party),
+  )
+}
+
 /** Whether the user could not act as the party before. */
 async function giveRight(
   participant: Participant,
@@ -212,11 +227,17 @@ async function findUser(participant: Participant, userId: string) {
 }
 
 /** Named after the user; a name that is taken, or had to be changed, gets a suffix of its own. */
-async function newParty(participant: Participant, userId: string): Promise<string> {
+async function newParty(
+  participant: Participant,
+  userId: string,
+): Promise<{ party: string; since: bigint | undefined }> {
+  const since = await participant.ledgerEnd()
   const name = userId.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, HINT_LENGTH_MAX)
   const id = await participant.participantId()
   const namespace = id.slice(id.indexOf('::') + 2)
   const isFree = name === userId && !(await participant.isKnownParty(`${name}::${namespace}`))
   const suffix = createHash('sha256').update(userId).digest('hex').slice(0, 12)
-  return participant.ensureParty(isFree ? name : `${name}-${suffix}`)
+  const hint = isFree ? name : `${name}-${suffix}`
+  const isNew = isFree || !(await participant.isKnownParty(`${hint}::${namespace}`))
+  return { party: await participant.ensureParty(hint), since: isNew ? since : undefined }
 }
