@@ -1,5 +1,5 @@
-// How fast a history is copied from four scans on this machine, both encodings from three of them for
-// every page, compared with a plain import of the same updates.
+// How fast a history is copied from four scans on this machine, each page from three of them,
+// compared with a plain import of the same updates.
 
 import { cpSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -60,7 +60,7 @@ async function measureMirror(options: BenchOptions): Promise<SectionReport> {
           },
         ],
         notes: [
-          'Each page is fetched in both encodings from three of the scans and stored when two of them agree.',
+          'Each page is fetched from three of the scans, its compact form from one of them in turn, and stored when two of them agree.',
         ],
       },
     ],

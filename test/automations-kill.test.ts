@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { coin } from '../src/ledger/coin.ts'
 import type { Ledger } from '../src/ledger/ledger.ts'
@@ -10,37 +7,15 @@ import { lockedCoin } from '../src/ledger/locked-coin.ts'
 import { decimal } from '../src/values/decimal.ts'
 import { AUTOMATIONS } from '../src/wallet/automation.ts'
 import { forEachEngine } from './support/engines.ts'
+import { workUntilKilled } from './support/killed-child.ts'
 import { newDirectory } from './support/node.ts'
 import { checkLog, startWalletNode, until, type WalletNode } from './support/wallet.ts'
 
 const KILLS = 4
 /** Long enough for many acts, so that the kill falls anywhere in one. */
 const KILL_DELAY_MS_MAX = 1000
-const CHILD = fileURLToPath(new URL('./support/automations-child.ts', import.meta.url))
 /** Commands of automations, and of nobody else. */
 const ACT = new RegExp(`^annals-(${AUTOMATIONS.join('|')})-`)
-
-/** Lets the node work until some payments were told, and a little longer; returns how many were. */
-async function workUntilKilled(t: TestContext, args: string[]): Promise<number> {
-  const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  t.after(() => child.kill('SIGKILL'))
-  const gone = once(child, 'exit')
-  let errors = ''
-  child.stderr.on('data', (text) => {
-    errors += text
-  })
-  let text = ''
-  let isDying = false
-  for await (const chunk of child.stdout) {
-    text += chunk
-    if (isDying) continue
-    isDying = true
-    setTimeout(() => child.kill('SIGKILL'), Math.random() * KILL_DELAY_MS_MAX)
-  }
-  await gone
-  assert.ok(isDying, `the node ended by itself: ${errors}`)
-  return text.split('\n').length - 1
-}
 
 async function supplyOf(ledger: Ledger, parties: readonly string[]): Promise<bigint> {
   let supply = 0n
@@ -110,8 +85,9 @@ forEachEngine((engine) => {
       const people = [`DSO${fingerprint}`, alice]
       // Goes back a little, so that payments which were made are tried again.
       const from = String(Math.max(0, payments - 2))
-      const told = await workUntilKilled(t, [dataDirectory, ...settings, ...people, from])
-      payments = Number(from) + told
+      const args = [dataDirectory, ...settings, ...people, from]
+      const told = await workUntilKilled(t, './automations-child.ts', args, KILL_DELAY_MS_MAX)
+      payments = Number(from) + told.length
     }
 
     const last = await startWalletNode(t, { dataDirectory, target, simTime: false })

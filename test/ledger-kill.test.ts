@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
 import { systemClock } from '../src/base/clock.ts'
 import { openDb } from '../src/db/open.ts'
 import { openHistory } from '../src/history/history.ts'
@@ -16,35 +13,13 @@ import { decimal } from '../src/values/decimal.ts'
 import { AMPLE_TRAFFIC, GLOBAL, partyOf, TRAFFIC } from './support/embedded-ledger.ts'
 import { forEachEngine } from './support/engines.ts'
 import { newPool } from './support/histories.ts'
+import { workUntilKilled } from './support/killed-child.ts'
 import { createReplay } from './support/replay.ts'
 
 const KILLS = 6
 const PEOPLE = [0, 1, 2, 3].map((n) => partyOf(`person-${n}`))
 /** Long enough for many commits, so that the kill falls anywhere in one. */
 const KILL_DELAY_MS_MAX = 150
-const CHILD = fileURLToPath(new URL('./support/ledger-child.ts', import.meta.url))
-
-/** Lets people pay until some payments were told, and a little longer; returns what was told. */
-async function payUntilKilled(t: TestContext, args: string[]): Promise<string[]> {
-  const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  t.after(() => child.kill('SIGKILL'))
-  const gone = once(child, 'exit')
-  let errors = ''
-  child.stderr.on('data', (text) => {
-    errors += text
-  })
-  let text = ''
-  let isDying = false
-  for await (const chunk of child.stdout) {
-    text += chunk
-    if (isDying) continue
-    isDying = true
-    setTimeout(() => child.kill('SIGKILL'), Math.random() * KILL_DELAY_MS_MAX)
-  }
-  await gone
-  assert.ok(isDying, `the payers ended by themselves: ${errors}`)
-  return text.split('\n').slice(0, -1)
-}
 
 /** In a second less than a byte of the base rate comes back, so that what is left tells what was paid. */
 async function requirePaidOnce(ledger: Ledger, updates: LedgerUpdate[]): Promise<void> {
@@ -68,7 +43,8 @@ forEachEngine((engine) => {
     let first = 0
     for (let round = 0; round < KILLS; round += 1) {
       const args = [JSON.stringify(participant), JSON.stringify(app), String(first)]
-      const paid = (await payUntilKilled(t, args)).map((line) => line.slice('paid '.length))
+      const lines = await workUntilKilled(t, './ledger-child.ts', args, KILL_DELAY_MS_MAX)
+      const paid = lines.map((line) => line.slice('paid '.length))
       for (const id of paid) told.add(id)
       // Goes back a little, so that payments which were made are tried again.
       const reached = [0, 1, 2, 3].map(

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
 import { systemClock } from '../src/base/clock.ts'
 import { openDb } from '../src/db/open.ts'
 import { openHistory } from '../src/history/history.ts'
@@ -11,33 +8,12 @@ import { TEMPLATES } from '../src/ledger/templates.ts'
 import { startFollowing } from '../src/scan/follow.ts'
 import { GLOBAL, TRAFFIC } from './support/embedded-ledger.ts'
 import { forEachEngine } from './support/engines.ts'
+import { workUntilKilled } from './support/killed-child.ts'
 import { createReplay } from './support/replay.ts'
 import { createScanApp } from './support/scan-app.ts'
 
 const KILLS = 4
 const KILL_DELAY_MS_MAX = 150
-const CHILD = fileURLToPath(new URL('./support/ledger-child.ts', import.meta.url))
-
-async function payAndPruneUntilKilled(t: TestContext, args: string[]): Promise<number> {
-  const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  t.after(() => child.kill('SIGKILL'))
-  const gone = once(child, 'exit')
-  let errors = ''
-  child.stderr.on('data', (text) => {
-    errors += text
-  })
-  let text = ''
-  let isDying = false
-  for await (const chunk of child.stdout) {
-    text += chunk
-    if (isDying) continue
-    isDying = true
-    setTimeout(() => child.kill('SIGKILL'), Math.random() * KILL_DELAY_MS_MAX)
-  }
-  await gone
-  assert.ok(isDying, `the payers ended by themselves: ${errors}`)
-  return text.split('\n').length
-}
 
 forEachEngine((engine) => {
   test(`a kill during pruning leaves whole batches, every active contract and the whole history, on ${engine.name}`, async (t) => {
@@ -47,7 +23,8 @@ forEachEngine((engine) => {
     for (let round = 0; round < KILLS; round += 1) {
       const args = [JSON.stringify(participant), JSON.stringify(app), String(first), 'prune']
       // Command ids are forgotten with what is pruned, so that numbers are not used again.
-      first += await payAndPruneUntilKilled(t, args)
+      const told = await workUntilKilled(t, './ledger-child.ts', args, KILL_DELAY_MS_MAX)
+      first += told.length + 1
     }
     const db = await openDb(participant)
     t.after(() => db.close())

@@ -14,7 +14,7 @@ function parse(text: string): { samples: Sample[]; types: Map<string, string>; h
   assert(text.endsWith('\n'))
   for (const line of text.slice(0, -1).split('\n')) {
     if (line === '# EOF') continue
-    const [, keyword, about, rest] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line) ?? []
+    const [, keyword, about, rest] = /^# (HELP|TYPE) (\S+) (.*)$/s.exec(line) ?? []
     if (keyword === 'TYPE') types.set(about as string, rest as string)
     else if (keyword === 'HELP') helps.push(unescapeText(rest as string))
     else samples.push(parseSample(line))
@@ -26,7 +26,7 @@ function parseSample(line: string): Sample {
   const [, name, braces = '', value] =
     /^([a-zA-Z_:][\w:]*)(\{(?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (\S+)$/.exec(line) ?? []
   assert(name !== undefined && value !== undefined, `Not a sample: ${line}`)
-  const labels = [...braces.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(
+  const labels = [...braces.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/gs)].map(
     ([, label, escaped]) => [label as string, unescapeText(escaped as string)] as const,
   )
   const number = value.replace(/^([+-])Inf$/, '$1Infinity')
@@ -35,7 +35,7 @@ function parseSample(line: string): Sample {
 }
 
 function unescapeText(text: string): string {
-  return text.replace(/\\(.)/g, (_, character) => (character === 'n' ? '\n' : character))
+  return text.replace(/\\(.)/gs, (_, character) => (character === 'n' ? '\n' : character))
 }
 
 const texts = fc.oneof(
