@@ -22,7 +22,10 @@ export async function findScans(
         mirrorId: randomUUID(),
         strangers: new Set(peers.list().map(({ base }) => base)),
       })
-      if ('reason' in found) throw new CommandError(found.reason)
+      if ('reason' in found) {
+        const remedy = `Check that they are scans, and can be reached from here: ${addresses.join(', ')}`
+        throw new CommandError(`${found.reason} ${remedy}`)
+      }
       peers.set(found.peers)
     }
     return { peers, close: () => outgoing.close() }
