@@ -46,9 +46,11 @@ export async function createPostgresServer(
   async function signalAll(signal: NodeJS.Signals): Promise<void> {
     const pid = postmaster?.pid
     if (pid === undefined) return
-    // The parent first, so that it does not replace its children.
-    send(pid, signal)
+    // The parent is stopped first, so that it does not replace its children; alive, so that they are
+    // still known as its children.
+    send(pid, 'SIGSTOP')
     for (const child of await childrenOf(pid)) send(child, signal)
+    send(pid, signal)
   }
 
   async function start(): Promise<void> {
